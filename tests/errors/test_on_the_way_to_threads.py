@@ -109,7 +109,7 @@ MISTAKES = [
             with T.Kernel(1, threads=32):
                 t = T.get_thread_binding(0)
                 for i in T.Parallel(128):
-                    A[i] = t
+                    A[i] = t // 32
         tile.compile(kernel, target="cpu")
         """,
         """

@@ -3,8 +3,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
 
+import tile_api as tile
+import tile_api.language as T
+from support.arrays import drawn
 from support.mistakes import Mistake
 from tile_core.errors import LayoutConflict
 
@@ -142,6 +148,65 @@ MISTAKES = [
         """,
         whole=True,
     ),
+    Mistake(
+        "an element that one thread changes in a tile that each holds whole",
+        """
+        @T.prim_func
+        def kernel(A: T.Tensor((64,), "float32")):
+            with T.Kernel(1, threads=64):
+                tx = T.get_thread_binding()
+                x = T.alloc_fragment((64,), "float32")
+                T.copy(A, x)
+                if tx == 3:
+                    x[5] = 7
+                T.copy(x, A)
+
+        tile.compile(kernel, target="cuda:sm_80@sim")
+        """,
+        """
+        [TL3002] 'x' is whole in each thread, and here threads change it apart, each its own copy
+         --> program.py:8:13
+          |
+        8 |             x[5] = 7
+          |             ^^^^
+        note: it is read as one tile here
+         --> program.py:9:9
+          |
+        9 |         T.copy(x, A)
+          |         ^^^^^^^^^^^^
+        hint: make it a T.alloc_shared tile, which threads share; or let a T.Parallel loop, which shares its elements out, write x; or use T.alloc_local for what each thread keeps for itself
+        """,
+        whole=True,
+    ),
+    Mistake(
+        "elements of other threads in a tile that each holds whole",
+        """
+        @T.prim_func
+        def kernel(A: T.Tensor((64,), "float32")):
+            with T.Kernel(1, threads=64):
+                tx = T.get_thread_binding()
+                x = T.alloc_fragment((64,), "float32")
+                x[tx] = A[tx]
+                T.sync_threads()
+                A[tx] = x[63 - tx]
+
+        tile.compile(kernel, target="hip:gfx942@sim")
+        """,
+        """
+        [TL3002] 'x' is whole in each thread, and here threads change it apart, each its own copy
+         --> program.py:6:9
+          |
+        6 |         x[tx] = A[tx]
+          |         ^^^^^
+        note: it is read as one tile here
+         --> program.py:8:17
+          |
+        8 |         A[tx] = x[63 - tx]
+          |                 ^^^^^^^^^^
+        hint: make it a T.alloc_shared tile, which threads share; or let a T.Parallel loop, which shares its elements out, write x; or use T.alloc_local for what each thread keeps for itself
+        """,
+        whole=True,
+    ),
 ]
 
 
@@ -150,3 +215,60 @@ def test_message(mistake: Mistake) -> None:
     error = mistake.error()
     assert type(error) is LayoutConflict
     assert str(error) == mistake.expected
+
+
+def count_apart(how: str) -> Any:
+    @T.prim_func
+    def kernel(A: T.Tensor((64,), "float32"), n: T.int32):
+        with T.Kernel(1, threads=64):
+            tx = T.get_thread_binding()
+            x = T.alloc_fragment((64, 2), "float32")
+            T.clear(x)
+            if how == "while":
+                left = T.alloc_var("int32", init=0)
+                left = tx
+                while left > 0:
+                    x[n, 0] = 1
+                    left -= 1
+            elif how == "for":
+                for _ in T.serial(tx):
+                    x[n, 0] = 1
+            else:
+                for k in T.serial(2):
+                    x[tx, k] = k
+            for i in T.Parallel(64):
+                A[i] = x[i, 0]
+
+    return kernel
+
+
+@pytest.mark.parametrize("how", ["while", "for", "place"])
+@pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a", "hip:gfx942"])
+def test_threads_that_change_a_whole_tile_apart(target: str, how: str) -> None:
+    with pytest.raises(LayoutConflict, match="'x' is whole in each thread, and here threads"):
+        tile.lower(count_apart(how), target=target)
+
+
+@T.prim_func
+def own_elements(A: T.Tensor((64,), "int32"), n: T.int32, B: T.Tensor((64,), "int32")):
+    with T.Kernel(1, threads=64):
+        tx = T.get_thread_binding()
+        x = T.alloc_fragment((64, 3), "int32")
+        total = T.alloc_fragment((1,), "int32")
+        T.clear(x)
+        T.clear(total)
+        at = tx
+        for k in T.serial(3):
+            x[63 - at, k] = A[tx] + k
+        if n > 3:
+            total[0] = n
+        for k in T.serial(3):
+            x[63 - tx, 0] += x[63 - tx, k]
+        B[tx] = x[63 - at, 0] + total[0]
+
+
+@pytest.mark.parametrize("target", ["interpret", "cpu", "cuda:sm_80@sim", "hip:gfx942@sim"])
+def test_threads_may_keep_elements_of_their_own_in_a_whole_tile(target: str) -> None:
+    a, b = drawn(64, dtype="int32"), np.zeros(64, np.int32)
+    tile.compile(own_elements, target=target)(a, 5, b)
+    np.testing.assert_array_equal(b, 4 * a + 3 + 5)

@@ -121,6 +121,38 @@ is 126 and 127
           |         ^^^^^^^^^^^^^
         """,
     ),
+    Mistake(
+        "a row for each thread in a loop that they share out",
+        """
+        tx = T.get_thread_binding()
+        for i, j in T.Parallel(4, 8):
+            A[tx // 64 + i, j] = i
+        """,
+        """
+        [TL6505] 'tx', used in a tile operation, must be the same for all threads, and is 0 and 64
+         --> program.py:8:13
+          |
+        8 |             A[tx // 64 + i, j] = i
+          |             ^^^^^^^^^^^^^^^^^^
+        """,
+    ),
+    Mistake(
+        "a name of each thread's in a loop that they share out, and in one inside",
+        """
+        row = T.get_thread_binding() % 4
+        for i in T.Parallel(8):
+            for k in T.serial(n):
+                if A[k, i] > A[row + n, i]:
+                    A[k, i] = 0
+        """,
+        """
+        [TL6505] 'row', used in a tile operation, must be the same for all threads, and is 0 and 1
+         --> program.py:9:17
+          |
+        9 |                 if A[k, i] > A[row + n, i]:
+          |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        """,
+    ),
 ]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import tile_api as tile
 import tile_api.language as T
-from support.arrays import counted, poisoned
+from support.arrays import counted, drawn, poisoned
 
 SHAPE = (12, 20)
 THREADS = 32
@@ -132,3 +132,35 @@ def test_sums_of_products_are_read_by_each_thread(target: str, where: str) -> No
     tile.compile(main, target="interpret")(a, ours, 2)
     tile.compile(main, target=target)(a, theirs, 2)
     np.testing.assert_array_equal(theirs, ours)
+
+
+@pytest.mark.parametrize("target", ["interpret", "cpu", "cuda:sm_80@sim", "hip:gfx942@sim"])
+def test_what_each_thread_has_for_itself_in_branches_and_loops_of_some(target):
+    @T.prim_func
+    def main(
+        A: T.Tensor((48, 8), "int32"), N: T.Tensor((48,), "int32"), B: T.Tensor((48, 8), "int32")
+    ):
+        with T.Kernel(1, threads=48):
+            tx = T.get_thread_binding()
+            mine, total = T.alloc_local((4,), "int32"), T.alloc_local((1,), "int32")
+            if A[tx, 0] > 0:
+                T.copy(A[tx, 0:4], mine)
+                T.copy(mine, B[tx, 0:4])
+            for k in T.serial(N[tx]):
+                if k == 3:
+                    break
+                T.fill(mine, A[tx, 4 + k])
+                T.reduce_sum(mine, total)
+                B[tx, 4 + k] = total[0]
+
+    a, n, b = (
+        drawn(48, 8, dtype="int32"),
+        np.arange(48, dtype=np.int32) % 5,
+        np.zeros((48, 8), np.int32),
+    )
+    expected = b.copy()
+    expected[:, :4] = np.where(a[:, :1] > 0, a[:, :4], b[:, :4])
+    for k in range(3):
+        expected[:, 4 + k] = np.where(n > k, 4 * a[:, 4 + k], b[:, 4 + k])
+    tile.compile(main, target=target)(a, n, b)
+    np.testing.assert_array_equal(b, expected)

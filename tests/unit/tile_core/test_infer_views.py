@@ -10,7 +10,7 @@ import pytest
 from support.thread_machine import MACHINE, RULES, agree, poisoned
 from tile_core.errors import LayoutConflict, LayoutError, UnsupportedOnTarget
 from tile_core.ir.buffer import Buffer, Region
-from tile_core.ir.stmt import AnnotateLayout
+from tile_core.ir.stmt import AnnotateLayout, Break
 from tile_core.layout import Fragment
 from tile_core.ops.copy import Transpose
 from tile_core.ops.parallel_form import as_parallel
@@ -170,3 +170,23 @@ def test_work_for_all_threads_in_a_branch_of_some_is_refused() -> None:
                 infer(kernel)
         else:
             assert len(infer(kernel).found.nests) == 1
+
+
+@pytest.mark.parametrize("apart", ["bounds", "data", "break", "fixed", "common"])
+def test_work_for_all_threads_in_a_loop_that_they_run_apart_is_refused(apart: str) -> None:
+    a, b = ir.tensor("A", (64,)), ir.tensor("B", (64,))
+    n = ir.tensor("N", (64,), "int32")
+    work = ir.parallel((64,), lambda i: ir.store(b, i, ir.load(a, i)))
+
+    def body(bx: Any, tx: Any, ty: Any, tz: Any) -> Any:
+        if apart == "break":
+            return ir.serial(4, lambda k: [ir.when(tx < k, Break()), work])
+        counts = {"bounds": tx, "data": ir.load(n, tx), "fixed": tx // 32 + 4, "common": bx + 1}
+        return ir.serial(counts[apart], lambda _: work)
+
+    kernel = ir.kernel([a, b, n], 2, body, threads=32, thread_indices=True)
+    if apart in ("fixed", "common"):
+        assert len(infer(kernel).found.nests) == 1
+    else:
+        with pytest.raises(UnsupportedOnTarget, match="not all of them get here"):
+            infer(kernel)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -35,10 +35,13 @@ from tile_core.ir.stmt import (
     Launch,
     Let,
     OnThreads,
+    Parallel,
     Pipelined,
     Seq,
+    Stmt,
     While,
 )
+from tile_core.ir.visitor import expressions_in, statements_in
 from tile_core.ops.operator import Execution, TileOperator
 
 WAY_OUT = (
@@ -59,7 +62,8 @@ def verify_common_places(kernel: Kernel) -> None:
     Refused is what certainly differs, whatever values the other variables have: `tx % 12 + 4 * k`
     among all threads, but not `tx // 128` in `if tx < 128:`. Nothing is known of what depends on
     data, or stands behind a condition that does. Operations on memory of a thread's own are each
-    thread's own, too.
+    thread's own, too. Iterations of data-parallel loops are run by any thread, so they may not ask
+    which one it is.
 
     Raises `UndefinedOperation` at the first operation of which two threads have different operands.
     """
@@ -118,6 +122,8 @@ class _Block:
                 if here is not None:
                     here = here & (first <= self.number) & (self.number < first + count)
                 return self.visit(body, here, first, span)
+            case Parallel() if here is not None:
+                self._check_iterations(stmt.body, here, span)
             case TileOperator() if here is not None and stmt.execution is not Execution.CONTROL:
                 self._check(stmt, here, span)
         return False
@@ -217,11 +223,39 @@ class _Block:
                 numbers = self.value(_exact(expr))[0]
             except Unknown:
                 continue
-            theirs = np.broadcast_to(numbers, self.number.shape)[here]
-            if len(theirs) and (theirs != theirs[0]).any():
-                threads = self.number[here]
-                pair = int(threads[0]), int(threads[np.argmax(theirs != theirs[0])])
-                raise self._apart([v for v in used if v in self.differ], pair, op.span or span)
+            self._compare(numbers, used, here, op.span or span)
+
+    def _check_iterations(self, stmt: Stmt, here: Array, span: Span | None) -> None:
+        """Check that no iteration of a data-parallel loop asks which thread runs it."""
+        span = stmt.span or span
+        for expression in expressions_in(stmt):
+            self._check_names(expression, here, span)
+        for inner in statements_in(stmt):
+            self._check_iterations(inner, here, span)
+
+    def _check_names(self, expr: Expr, here: Array, span: Span | None) -> None:
+        used = free_variables(expr)
+        if used.keys().isdisjoint(self.differ):
+            return
+        if used.keys() <= self.differ.keys():
+            try:
+                numbers = self.value(expr)[0]
+            except Unknown:
+                pass
+            else:
+                self._compare(numbers, used, here, span)
+                return
+        for part in expr.children():
+            if isinstance(part, Expr):
+                self._check_names(part, here, span)
+
+    def _compare(self, numbers: Array, used: Iterable[Var], here: Array, span: Span | None) -> None:
+        """Refuse what is not the same number for all threads that get here."""
+        theirs = np.broadcast_to(numbers, self.number.shape)[here]
+        if len(theirs) and (theirs != theirs[0]).any():
+            threads = self.number[here]
+            pair = int(threads[0]), int(threads[np.argmax(theirs != theirs[0])])
+            raise self._apart([v for v in used if v in self.differ], pair, span)
 
     def _apart(
         self, variables: list[Var], pair: tuple[int, int], span: Span | None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import field
+from typing import TypeAlias
 
 from tile_core.analysis.uniformity import Uniformity, is_thread_program
 from tile_core.arith.constraints import ConstraintSet
@@ -116,6 +117,9 @@ def survey(kernel: Kernel, *, with_nests: bool = True) -> LoopNests:
     return found
 
 
+_Loop: TypeAlias = For | Pipelined | While
+
+
 @dataclass(frozen=True, slots=True)
 class _Scope:
     """What is known where a statement stands.
@@ -162,7 +166,7 @@ class _Surveyor(StmtVisitor[_Scope]):
         super().__init__(scope)
         self.with_nests = with_nests
         self.found = found
-        self.branch: If | While | None = None
+        self.branch: If | _Loop | None = None
 
     def visit(self, stmt: Stmt) -> None:
         """Survey `stmt`, and note how many threads access what it names."""
@@ -176,15 +180,23 @@ class _Surveyor(StmtVisitor[_Scope]):
         self.scalar(stmt)
         super().visit_default(stmt)
 
-    def visit_if(self, stmt: If | While) -> None:
-        """Survey what a condition governs, which threads may decide apart."""
+    def visit_if(self, stmt: If | _Loop) -> None:
+        """Survey what a condition or the bounds of a loop govern, which threads may have apart."""
         outer, uniform = self.branch, self.scope.uniform
-        if uniform is not None and uniform.varies(stmt.cond):
+        if uniform is not None and (
+            any(uniform.varies(e) and not self._is_fixed(e) for e in expressions_in(stmt))
+            or (not isinstance(stmt, If) and uniform.leaves_apart(stmt.body))
+        ):
             self.branch = stmt
         self.visit_default(stmt)
         self.branch = outer
 
-    visit_while = visit_if
+    visit_while = visit_for = visit_pipelined = visit_if
+
+    def _is_fixed(self, expr: Expr) -> bool:
+        """Whether an integer is one number, whatever thread asks."""
+        bounds = self.scope.env.bounds(expr) if expr.dtype.is_int else None
+        return bounds is not None and bounds.low is not None and bounds.low == bounds.high
 
     def visit_parallel(self, stmt: Parallel) -> None:
         """Note a data-parallel loop."""
@@ -209,7 +221,7 @@ class _Surveyor(StmtVisitor[_Scope]):
     def nest(self, node: Parallel | TileOperator, loop: Parallel) -> None:
         """Note a parallel loop."""
         env, threads = self.scope.env, self.scope.threads
-        if self.branch is not None and threads > 1:
+        if self.branch is not None and threads > 1 and not _is_own(node):
             raise _not_shared(node, self.branch)
         self.found.threads[node] = threads
         if not self.with_nests:
@@ -260,7 +272,16 @@ def _box(loop: Parallel, env: ConstraintSet) -> tuple[int, ...] | None:
     return tuple(box)
 
 
-def _not_shared(node: Parallel | TileOperator, branch: If | While) -> UnsupportedOnTarget:
+def _is_own(node: Parallel | TileOperator) -> bool:
+    """Whether each thread does all of an operator, between its own memory and any but registers."""
+    if isinstance(node, Parallel):
+        return False
+    scopes = [buffer.storage.scope for buffer in node.buffers()]
+    own = any(scope.is_thread_private for scope in scopes)
+    return own and not any(scope.is_spread for scope in scopes)
+
+
+def _not_shared(node: Parallel | TileOperator, branch: If | _Loop) -> UnsupportedOnTarget:
     what = "T.Parallel" if isinstance(node, Parallel) else f"T.{node.mnemonic}"
     return UnsupportedOnTarget(
         f"{what} is distributed over all threads of the block, and not all of them get here",
