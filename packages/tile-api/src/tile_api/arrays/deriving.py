@@ -27,9 +27,10 @@ from tile_api.arrays.planning.partition import BY_RULES, Cuts, tasks_of
 from tile_api.arrays.planning.plan import Blocks, Plan, plans_of
 from tile_api.arrays.planning.reshaping import reshaped
 from tile_api.arrays.planning.scattered_operands import with_layouts
+from tile_api.arrays.planning.sorts import with_sorts
 from tile_api.arrays.planning.split import in_parts
 from tile_api.arrays.planning.tasks import Task
-from tile_api.arrays.planning.traffic import Machine, machine_of
+from tile_api.arrays.planning.traffic import Machine, is_serial, machine_of
 from tile_api.arrays.pricing import pricer
 from tile_api.arrays.printing.chunk_text import recurring, recurring_plan
 from tile_api.arrays.printing.kernel_text import KernelText, Tensor, written
@@ -68,15 +69,17 @@ def derive(
     _require_elements(equations)
     with placed():
         machine = machine_of(target) if blocks is None else None
+        outputs = with_sorts(equations.outputs, is_serial=is_serial(target))
+    planned = replace(equations, outputs=tuple(outputs))
     remarks: tuple[str, ...] = ()
     if machine is not None:
         given = Given(refused, known if tuner is None else ())
-        found, remarks = _cheapest(equations, machine, given)
+        found, remarks = _cheapest(planned, machine, given)
         if tuner is not None:
-            found = _kernels(equations, Blocks(), machine, given, found.cuts, tuner)
+            found = _kernels(planned, Blocks(), machine, given, found.cuts, tuner)
         remarks += _for_sizes(equations)
     else:
-        found = _kernels(equations, blocks or Blocks(), None, Given(), BY_RULES)
+        found = _kernels(planned, blocks or Blocks(), None, Given(), BY_RULES)
     plans, tensors, choices = found.plans, found.tensors, found.choices
     function, kernels = printed_name(equations.name), []
     for k, plan in enumerate(plans):

@@ -1,8 +1,7 @@
 """Sorted rows: the first few by one extremum after the other, whole rows by a network.
 
 Short rows, and those within a step of another recurrence, are sorted by ranks: each element goes
-to the place that the number of those before it is. So are rows that no block holds, whose ranks
-are found by searches in sorted runs.
+to the place that the number of those before it is.
 """
 
 from __future__ import annotations
@@ -12,14 +11,15 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tile_api.arrays.capturing import sorting_network
 from tile_api.arrays.capturing.array import Array
 from tile_api.arrays.capturing.elementwise import lift
+from tile_api.arrays.capturing.sorted_positions import positions
 from tile_api.arrays.capturing.views import axis_of, moveaxis, reshape
 from tile_api.arrays.equations import expressions as eq
 from tile_api.arrays.equations.dims import variable_of
 from tile_api.arrays.equations.expressions import INDEX, Expr, Indices, const, make
 from tile_api.arrays.equations.recurrence import DEPTH
+from tile_api.arrays.equations.sorting_network import steps_of_network
 from tile_api.arrays.reductions.state import identity_of
 from tile_core.dtypes import dtype_of
 from tile_core.errors import ArrayShapeError
@@ -72,8 +72,7 @@ def _sorted(
     along = axis_of(-1 if axis is None else axis, x.ndim)
     rows = moveaxis(x, along, -1)
     size = int(rows.shape[-1])
-    positions = functools.cache(lambda: sorting_network.positions(rows))
-    runs = functools.cache(lambda: sorting_network.Runs(rows))
+    sorted_positions = functools.cache(lambda: positions(rows))
     is_in_step = DEPTH.get() > 1  # where no other recurrence goes through what is carried
 
     def at(indices: Indices) -> Expr:
@@ -85,14 +84,12 @@ def _sorted(
         count = min(high, size - low)
         is_short = size < FEWEST_IN_NETWORK or is_in_step
         most = FEW_EXTREMA if 2 * count >= size else MOST_EXTREMA
-        if not is_short and sorting_network.takes(rows):  # two sweeps are as much work as a step
-            most = min(most, sorting_network.steps_of(rows) // 2)
+        if not is_short:  # two sweeps are as much work as a step
+            most = min(most, steps_of_network(size) // 2)
         if count > most:
             if is_short:
                 return _by_rank(rows, row, place, chosen)
-            if not sorting_network.takes(rows):
-                return _merged(rows, runs(), row, place, chosen)
-            position = positions()(row, place)
+            position = sorted_positions()(row, place)
             return chosen(rows.at((*row, position)), position)
         if high <= size - low:
             found = _extrema(rows, row, high, is_last=False)
@@ -179,26 +176,10 @@ def _by_rank(
     before = make("or", _precedes(theirs, mine), make("and", _are_same(mine, theirs),
                   make("lt", other, n)))  # fmt: skip
     rank = eq.reduce("sum", other.value[0], size, eq.cast(before, dtype_of("int32")))
-    return _at_rank(place, rank, n, chosen(mine, n))
-
-
-def _merged(
-    x: Array, runs: sorting_network.Runs, row: Sequence[Expr], place: Expr,
-    chosen: Callable[[Expr, Expr], Expr],
-) -> Expr:  # fmt: skip
-    """Return what has the rank `place` among the elements of sorted runs."""
-    free = frozenset[str]().union(*(i.free for i in (*row, place)))
-    n = eq.index(variable_of(runs.size, free), runs.size)
-    position, rank = runs.at(row, n)
-    position = make("minimum", position, const(int(x.shape[-1]) - 1))  # what is beyond the end
-    return _at_rank(place, rank, n, chosen(x.at((*row, position)), position))
-
-
-def _at_rank(place: Expr, rank: Expr, n: Expr, value: Expr) -> Expr:
-    """Return the value of the one `n` that has a rank."""
+    value = chosen(mine, n)
     wide = dtype_of("int32") if value.dtype.bits < 32 else value.dtype
-    body = eq.where(make("eq", eq.cast(rank, INDEX), place), eq.cast(value, wide), const(0, wide))
-    name, size = n.value
+    is_here = make("eq", eq.cast(rank, INDEX), place)
+    body = eq.where(is_here, eq.cast(value, wide), const(0, wide))
     return eq.cast(eq.reduce("sum", name, size, body), value.dtype)
 
 

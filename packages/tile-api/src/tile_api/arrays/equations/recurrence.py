@@ -47,6 +47,10 @@ class Recurrence:
         The dimensions of each carried value.
     is_backward
         Whether the last step is the first one that is taken.
+    sorted_by
+        If the steps sort: after the last one, what is carried is what they start from, along the
+        first dimension, in the ascending order of bits of the first value: the first of these, and
+        how many they are, the last one their sign. Equal ones stay in their order.
     """
 
     token: str
@@ -54,6 +58,7 @@ class Recurrence:
     extent: int
     carried: tuple[Variables, ...]
     is_backward: bool = False
+    sorted_by: tuple[int, int] | None = None
 
     @property
     def first(self) -> int:

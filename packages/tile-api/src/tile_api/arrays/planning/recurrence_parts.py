@@ -17,13 +17,14 @@ from tile_api.arrays.equations.expressions import (
     rebuild,
     walk,
 )
-from tile_api.arrays.equations.index_bounds import is_below, is_natural
+from tile_api.arrays.equations.index_bounds import is_below, is_natural, range_of
 from tile_api.arrays.equations.recurrence import (
     Steps,
     Variables,
     replaced,
     steps_of,
 )
+from tile_api.arrays.equations.sizes import Size
 from tile_api.arrays.equations.substitution import substituted
 from tile_api.arrays.planning.carried_values import beside_products, of_what_is_read
 from tile_api.arrays.planning.carried_variables import (
@@ -36,6 +37,7 @@ from tile_api.arrays.planning.kernel_dependences import loaded
 
 ALL_AT_ONCE = "it does not depend on what is carried: it is computed for all steps at once"
 _ELSEWHERE = "it is carried from step to step, and read at other steps"
+_SORTED = "it is sorted, and read along other rows"
 MOST_IN_A_STEP = 8192
 """Elements that a step gives beyond those that are carried."""
 
@@ -289,6 +291,8 @@ def _is_within_steps(output: Output, nodes: Sequence[Expr]) -> bool:
     if len(at) != 1 or len({(of.extent, of.is_backward) for of in ofs}) != 1:
         return False
     (step,), of = at, nodes[0].value.of
+    if any(of.sorted_by for of in ofs) and not _are_of_sorted_rows(output, nodes):
+        return False
     if step.op == "const":
         if step.value != of.last or any(node.value.is_before for node in nodes):
             return False
@@ -315,11 +319,30 @@ def _is_within_steps(output: Output, nodes: Sequence[Expr]) -> bool:
     return prod(extents[name] for name in further) <= MOST_IN_A_STEP
 
 
+def _are_of_sorted_rows(output: Output, nodes: Sequence[Expr]) -> bool:
+    """Tell whether an output reads nothing but the row that the kernel has just sorted."""
+    rows = {node.args[2 : node.value.rank] for node in nodes}
+    (row, *others), steps = rows, {steps_of(node) for node in nodes}
+    variables = [i for i in row if i.op == "index"]
+    is_whole = all(i.op == "index" or n == 1 for i, (_, n) in
+                   zip(row, nodes[0].value.of.carried[0][1:], strict=True))  # fmt: skip
+    is_apart = len({*variables}) == len(variables) and {*variables} <= {*output.indices}
+    return len(steps) == 1 and not others and is_whole and is_apart
+
+
 def _is_inside(node: Expr) -> bool:
     """Tell whether an element of what is carried is read, wherever a window is."""
     sizes = (n for _, n in node.value.of.carried[node.value.carry])
     places = node.args[1 : node.value.rank]
-    return all(is_natural(at) and is_below(at, n) for at, n in zip(places, sizes, strict=True))
+    return all(_is_between(at, n) for at, n in zip(places, sizes, strict=True))
+
+
+def _is_between(at: Expr, size: int) -> bool:
+    """Tell whether an index is known to be one of a dimension."""
+    found = range_of(at)
+    if found is not None and not isinstance(size, Size):
+        return found[0] >= 0 and found[1] < size
+    return is_natural(at) and is_below(at, size)
 
 
 def _canonical(node: Expr) -> Expr:
@@ -402,7 +425,8 @@ def _part(recurrences: Sequence[Steps], outputs: Sequence[Output], apart: Iterab
             element = substituted(element, {at.value[0]: of.step})
             indices = tuple(of.step if i is at else i for i in indices)
         made.append(replace(output, element=element, indices=indices))
-    reasons = (_ELSEWHERE,) if {*apart} & {o.name for o in outputs} else ()
+    why = _ELSEWHERE if of.sorted_by is None else _SORTED
+    reasons = (why,) if {*apart} & {o.name for o in outputs} else ()
     return Part(merged, tuple(made), reasons)
 
 

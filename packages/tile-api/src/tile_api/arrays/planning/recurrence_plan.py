@@ -9,6 +9,7 @@ from tile_api.arrays.equations.expressions import Expr, extents_of, walk
 from tile_api.arrays.equations.recurrence import SPAN, Recurrence, Steps
 from tile_api.arrays.planning.carried_variables import carried_in
 from tile_api.arrays.planning.plan import Axis, Blocks, Plan, with_grid
+from tile_api.arrays.planning.sorts import digits_of, length_of
 from tile_api.arrays.planning.tasks import Task
 
 ROWS_APART = 4
@@ -36,7 +37,8 @@ def stepped_plan(task: Task, blocks: Blocks, reason: str = "") -> Plan:
     whole = [v for v in names if v not in apart]
     order = [i.value[0] for o in task.outputs for i in o.indices if i.op == "index"]
     apart.sort(key=order.index)
-    row, grid = (apart[-1], tuple(apart[:-1])) if apart else (None, ())
+    is_row = bool(apart) and of.sorted_by is None  # each row is sorted for itself
+    row, grid = (apart[-1], tuple(apart[:-1])) if is_row else (None, tuple(apart))
     axes: dict[str, Axis] = {}
     indices: list[tuple[str, str]] = []
     letters = iter([*"jdefgh", *(f"g{len(grid) + k}" for k in range(len(whole)))])
@@ -60,6 +62,9 @@ def stepped_plan(task: Task, blocks: Blocks, reason: str = "") -> Plan:
     count = len(of.carried)
     note = f"carried: {count} value{'s' * (count > 1)}, {of.extent} steps one after the other"
     note += f": {reason}" if reason else ""
+    if of.sorted_by is not None:
+        digits = digits_of(of)
+        note = f"sorted: {length_of(of)} elements by {digits.count} digits of {digits.width} bits"
     plan = Plan(
         task, blocks, (), task.outputs, row, columns, (*grid, of.variable, *of.span.free), axes,
         notes=(note,),

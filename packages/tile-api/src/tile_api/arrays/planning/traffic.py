@@ -76,6 +76,18 @@ def machine_of(spec: object, host: PluginHost | None = None) -> Machine | None:
     return Machine(exact, peaks, rows=1, step_us=0.03, thread_bytes=2048, run=256, busy_rows=1)
 
 
+def is_serial(spec: object, host: PluginHost | None = None) -> bool:
+    """Tell whether one thread of a target runs a block.
+
+    Raises
+    ------
+    TargetError, BackendNotFound
+        If there is no such target.
+    """
+    _, exact = (host or default_host()).resolve(parse_target_spec(spec))
+    return exact.kind not in GPUS
+
+
 @dataclass(frozen=True)
 class Traffic:
     """What a kernel moves and computes.

@@ -21,6 +21,7 @@ from tile_api.arrays.planning.tasks import Task
 from tile_api.arrays.printing.kernel_text import KernelText, Tensor
 from tile_api.arrays.printing.prefix_text import prefix, prefix_plan, with_prefix
 from tile_api.arrays.printing.recurrence_text import SteppedWriter
+from tile_api.arrays.printing.sorting_text import SortingWriter
 
 _ROWS = "policy=T.GemmWarpPolicy.FullRow"
 
@@ -82,6 +83,8 @@ def _earlier(step: str) -> str:
 
 def recurring_plan(task: Task, blocks: Blocks) -> Plan:
     """Return the kernel of a recurrence: by tiles of its steps, where that is possible."""
+    if task.recurrence is not None and task.recurrence.of.sorted_by is not None:
+        return stepped_plan(task, blocks)
     with suppress(Declined):
         prefix(task)
         return prefix_plan(task, blocks)
@@ -93,6 +96,9 @@ def recurring_plan(task: Task, blocks: Blocks) -> Plan:
 
 def recurring(name: str, plan: Plan, tensors: Mapping[str, Tensor]) -> KernelText:
     """Return the kernel of a plan; `tensors` are those that exist before it."""
+    recurrence = plan.task.recurrence
+    if recurrence is not None and recurrence.of.sorted_by is not None:
+        return SortingWriter(name, plan, tensors).kernel()
     if plan.step in plan.columns:
         return with_prefix(name, plan, tensors)
     if plan.row != plan.step:

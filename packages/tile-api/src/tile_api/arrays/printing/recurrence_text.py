@@ -32,6 +32,8 @@ class _CarriedText(ExpressionText):
         self.recurrence = recurrence
         self.buffers: dict[tuple[str, int], str] = {}
         self.tiles_of: dict[int, tuple[str, ...]] = {}
+        self.part: tuple[str, ...] = ()
+        """The first index of tiles that have several parts."""
 
     def _text(self, x: Expr) -> tuple[str, int]:
         return (self._carried(x), 3) if x.op == "carry" else super()._text(x)
@@ -43,7 +45,7 @@ class _CarriedText(ExpressionText):
             self.loops((name,)) if name == self.plan.row else self(known[name])
             for name in self.tiles_of[x.value[1]]
         ]
-        return f"{self.buffers[x.value]}[{', '.join(at) or '0'}]"
+        return f"{self.buffers[x.value]}[{', '.join((*self.part, *at)) or '0'}]"
 
 
 class SteppedWriter(Writer):
@@ -159,12 +161,13 @@ class SteppedWriter(Writer):
 
     # -- expressions -------------------------------------------------------------------------
 
-    def _put(self, buffer: str, x: Expr, dims: tuple[str, ...]) -> None:
-        """Write the elements of `x` to a tile."""
+    def _put(self, buffer: str, x: Expr, dims: tuple[str, ...], part: str = "") -> None:
+        """Write the elements of `x` to a tile, or to a part of one."""
         self._reductions(x)
         self.tiles.hoist(x, dims)
         parts, text = self.tiles.in_parts(x)
-        self.tiles.parallel(dims, *parts, f"{buffer}[{self.text.loops(dims)}] = {text}")
+        at = f"{part}, {self.text.loops(dims)}" if part else self.text.loops(dims)
+        self.tiles.parallel(dims, *parts, f"{buffer}[{at}] = {text}")
 
     def _result(self, o: Output) -> None:
         dims = self.results.dims(o)
