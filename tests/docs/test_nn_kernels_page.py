@@ -21,11 +21,11 @@ HEAD = """\
 
 Written from their docstrings by `pytest tests/docs/test_nn_kernels_page.py --update-golden`.
 
-Each but `attention_varlen` is a
+Each but `attention_varlen`, `filter_logits` and `sample` is a
 [function of whole arrays](../tutorials/array-functions.md): `import tile_nn` has them for
 NumPy, torch and what speaks DLPack. `import tile_nn.torch_ops` registers the operators of torch
-that stand below each kernel, whose results can be differentiated once. Settings stand
-behind the `*`.
+that stand below each kernel, whose results can be differentiated once; those of the three that
+are named, kernels of tiles, cannot. Settings stand behind the `*`.
 
 They run on the CPU, on GPUs, in the emulator and the interpreter. Tests compare each on
 {targets}
@@ -33,8 +33,8 @@ with what the CPU gives. What does not fit is refused with a code, and told what
 """
 
 
-OF_TILES = {"attention_varlen"}
-"""Kernels that are programs of tiles: functions of Python that call them, without operators."""
+OF_TILES = {"attention_varlen", "filter_logits", "sample"}
+"""Kernels that are programs of tiles: functions of Python that call them, without gradients."""
 
 
 def kernels() -> dict[str, Any]:

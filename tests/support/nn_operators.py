@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 
+import tile_api as tile
 from tile_nn.torch_ops import FIXED, TABLE
 
 
@@ -50,6 +53,7 @@ def examples():
         "linear_nf4": (x, torch.arange(12, dtype=torch.uint8).reshape(3, 4) * 21, normal(3, 2)),
         "linear_w4a16": (x, torch.arange(12, dtype=torch.uint8).reshape(3, 4), normal(3, 2)),
         **_of_decoding(heads),
+        **_of_tiles(),
     }
 
 
@@ -71,6 +75,32 @@ def _of_decoding(heads):
         "mamba_chunk_scan_with_states": (*scan, normal(2, 8), heads_last, rates, states, True),
         "selective_state_update": (states, *step),
     }
+
+
+def _of_tiles():
+    """Return arguments of kernels of tiles, which have no gradients."""
+    q, k, v = (normal(7, heads, 16, gradient=False) for heads in (4, 2, 2))
+    begins = torch.tensor([0, 3, 3, 7], dtype=torch.int32)
+    logits, uniform = normal(4, 70, gradient=False), torch.tensor([0.1, 0.5, 0.9, 0.3])
+    rows = (
+        torch.tensor([0.5, 0, 1, 2]),
+        torch.tensor([0, 7, 20, 50], dtype=torch.int32),
+        torch.tensor([0.8, 0.9, 1, 0.5]),
+        torch.tensor([0, 0.1, 0.05, 0.2]),
+    )
+    return {
+        "attention_varlen": (q, k, v, begins, begins, 4, True),
+        "attention_varlen_with_lse": (q, k, v, begins, begins, 4, False, 0.5),
+        "filter_logits": (logits, *rows),
+        "sample": (logits, uniform, *rows, "int64"),
+    }
+
+
+def on(kernel, target):
+    """Return a kernel for a target: of arrays, or of tiles."""
+    if isinstance(kernel, tile.Function):
+        return kernel.on(target)
+    return partial(kernel, target=target)
 
 
 def call_of(name):

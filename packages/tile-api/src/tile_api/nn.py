@@ -19,6 +19,7 @@ from tile_api.arrays.definitions import conv2d as conv2d
 from tile_api.arrays.definitions import cross_entropy as cross_entropy
 from tile_api.arrays.definitions import dequantize as dequantize
 from tile_api.arrays.definitions import erf as erf
+from tile_api.arrays.definitions import filter_logits as filter_logits
 from tile_api.arrays.definitions import gelu as gelu
 from tile_api.arrays.definitions import group_norm as group_norm
 from tile_api.arrays.definitions import layer_norm as layer_norm
@@ -26,6 +27,7 @@ from tile_api.arrays.definitions import log_softmax as log_softmax
 from tile_api.arrays.definitions import logsumexp as logsumexp
 from tile_api.arrays.definitions import rms_norm as rms_norm
 from tile_api.arrays.definitions import rotary as rotary
+from tile_api.arrays.definitions import sample as sample
 from tile_api.arrays.definitions import silu as silu
 from tile_api.arrays.definitions import softmax as softmax
 from tile_api.frontend.source import calling_span

@@ -18,6 +18,7 @@ from tile_nn.kernels.attention_varlen import attention_varlen
 from tile_nn.kernels.causal_conv1d import causal_conv1d
 from tile_nn.kernels.cross_entropy import cross_entropy
 from tile_nn.kernels.embedding import embedding
+from tile_nn.kernels.filter_logits import filter_logits
 from tile_nn.kernels.fused_experts import fused_experts
 from tile_nn.kernels.geglu import geglu
 from tile_nn.kernels.gelu_and_mul import gelu_and_mul
@@ -33,6 +34,7 @@ from tile_nn.kernels.quantize_fp8 import quantize_fp8
 from tile_nn.kernels.quantize_int8 import quantize_int8
 from tile_nn.kernels.rms_norm import rms_norm
 from tile_nn.kernels.rotary import rotary
+from tile_nn.kernels.sample import sample
 from tile_nn.kernels.selective_state_update import selective_state_update
 from tile_nn.kernels.silu_and_mul import silu_and_mul
 from tile_nn.kernels.swiglu import swiglu
@@ -51,6 +53,7 @@ __all__ = [
     "causal_conv1d",
     "cross_entropy",
     "embedding",
+    "filter_logits",
     "fused_experts",
     "geglu",
     "gelu_and_mul",
@@ -68,6 +71,7 @@ __all__ = [
     "register_attention",
     "rms_norm",
     "rotary",
+    "sample",
     "selective_state_update",
     "silu_and_mul",
     "swiglu",

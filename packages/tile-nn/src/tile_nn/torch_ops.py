@@ -2,20 +2,23 @@
 
 Importing this module registers them: for `torch.compile`, `torch.export` and tensors without
 memory. A program that is not compiled calls the kernels themselves, which costs less. Gradients are
-operators, too, and compute again what they need of the results.
+operators, too, and compute again what they need of the results; kernels of tiles have none.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from tile_api.integrations.array_ops import array_op
+import tile_api as tile
+from tile_api.integrations.array_ops import array_op, plain_op
 from tile_nn import torch_results as results
 from tile_nn.kernels.adamw import adamw
 from tile_nn.kernels.attention import attention
+from tile_nn.kernels.attention_varlen import attention_varlen
 from tile_nn.kernels.causal_conv1d import causal_conv1d
 from tile_nn.kernels.cross_entropy import cross_entropy
 from tile_nn.kernels.embedding import embedding
+from tile_nn.kernels.filter_logits import filter_logits
 from tile_nn.kernels.fused_experts import fused_experts
 from tile_nn.kernels.geglu import geglu
 from tile_nn.kernels.gelu_and_mul import gelu_and_mul
@@ -31,6 +34,7 @@ from tile_nn.kernels.quantize_fp8 import quantize_fp8
 from tile_nn.kernels.quantize_int8 import quantize_int8
 from tile_nn.kernels.rms_norm import rms_norm
 from tile_nn.kernels.rotary import rotary
+from tile_nn.kernels.sample import sample
 from tile_nn.kernels.selective_state_update import selective_state_update
 from tile_nn.kernels.silu_and_mul import silu_and_mul
 from tile_nn.kernels.swiglu import swiglu
@@ -53,6 +57,11 @@ _PAGED = (
     "Tensor? sinks=None, Tensor? alibi_slopes=None, float? softmax_scale=None, "
     "int[2] window_size=[-1, -1], float softcap=0., str kv_layout='NHD')"
 )
+_VARLEN = (
+    "(Tensor q, Tensor k, Tensor v, Tensor cu_seqlens_q, Tensor cu_seqlens_k, "
+    "SymInt max_seqlen_q, bool causal=False, float? softmax_scale=None)"
+)
+_EACH_ROW = "Tensor? temperature=None, Tensor? top_k=None, Tensor? top_p=None, Tensor? min_p=None"
 _CONVOLUTION = (
     "(Tensor x, Tensor weight, Tensor? bias=None, Tensor? initial_states=None, "
     "str? activation=None)"
@@ -170,19 +179,39 @@ TABLE: dict[str, tuple[Any, str, Any]] = {
         "Tensor? z=None, Tensor? dt_bias=None, bool dt_softplus=False) -> (Tensor, Tensor)",
         results.updated,
     ),
+    "attention_varlen": (attention_varlen, f"{_VARLEN} -> Tensor", results.attended),
+    "attention_varlen_with_lse": (
+        attention_varlen, f"{_VARLEN} -> (Tensor, Tensor)", results.packed_with_lse,
+    ),
+    "filter_logits": (
+        filter_logits,
+        f"(Tensor logits, {_EACH_ROW}, bool probabilities=False) -> Tensor",
+        results.filtered,
+    ),
+    "sample": (
+        sample,
+        f"(Tensor logits, Tensor uniform, {_EACH_ROW}, str out_dtype='int32') -> Tensor",
+        results.drawn,
+    ),
 }  # fmt: skip
 """For each operator its kernel, its schema, and what it returns of tensors without memory."""
 
 FIXED = {
     "attention_with_lse": {"return_lse": True},
+    "attention_varlen_with_lse": {"return_lse": True},
     "paged_attention_with_lse": {"return_lse": True},
     "causal_conv1d_with_states": {"return_final_states": True},
     "mamba_chunk_scan_with_states": {"return_final_states": True},
 }
 """Settings that are the same in each call of an operator."""
 
-OPERATORS = {
-    name: array_op(function, f"tile_nn::{name}", schema, like, FIXED.get(name))
-    for name, (function, schema, like) in TABLE.items()
-}
+
+def _op(name: str) -> Any:
+    """Return an operator; those of kernels of tiles have no gradients."""
+    function, schema, like = TABLE[name]
+    made = array_op if isinstance(function, tile.Function) else plain_op
+    return made(function, f"tile_nn::{name}", schema, like, FIXED.get(name))
+
+
+OPERATORS = {name: _op(name) for name in TABLE}
 """The operators by name, each a ``torch.library.CustomOpDef``."""

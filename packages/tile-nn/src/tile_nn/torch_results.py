@@ -150,3 +150,19 @@ def with_states(x: Any, dt: Any, a: Any, b: Any, *_: Any) -> Any:
 def updated(state: Any, x: Any, *_: Any) -> Any:
     """Return rows, and the states of heads."""
     return x.new_empty(x.shape), state.new_empty(state.shape)
+
+
+def packed_with_lse(q: Any, k: Any, v: Any, *_: Any) -> Any:
+    """Return means of values, and logarithms of sums, of heads before tokens."""
+    return attended(q, k, v), q.new_empty((q.shape[1], q.shape[0]), dtype=torch.float32)
+
+
+def filtered(logits: Any, *_: Any) -> Any:
+    """Return logits or probabilities."""
+    return logits.new_empty(logits.shape, dtype=torch.float32)
+
+
+def drawn(logits: Any, uniform: Any, temperature: Any = None, top_k: Any = None, top_p: Any = None,
+          min_p: Any = None, out_dtype: str = "int32") -> Any:  # fmt: skip
+    """Return a class of each row."""
+    return logits.new_empty(logits.shape[:1], dtype=getattr(torch, out_dtype))

@@ -260,3 +260,70 @@ def attention_varlen(
     p = np.exp(s - np.where(most == -np.inf, 0, most))
     total = np.sum(p, axis=-1, keepdims=True)
     return np.swapaxes(p @ v / np.where(total == 0, 1, total), 0, 1).astype(q.dtype)
+
+
+@function
+def filter_logits(
+    logits: Any, temperature: Any = 1.0, top_k: Any = 0, top_p: Any = 1.0, min_p: Any = 0.0
+) -> Any:
+    """Return logits over a temperature, and -inf where nothing is to be drawn from.
+
+    Parameters
+    ----------
+    logits
+        ``(..., classes)``.
+    temperature, top_k, top_p, min_p
+        Numbers, or ``(...)``: one for each row. Not above 0: the largest logit alone; so many of
+        the largest, 0: all; of these as few of the largest as have this share of the probability;
+        and of these what is so likely in comparison with the likeliest.
+    """
+    temperature, top_k, top_p, min_p = (
+        a[..., None] if getattr(a, "ndim", 0) else a for a in (temperature, top_k, top_p, min_p)
+    )
+    x, classes = logits.astype("float32"), logits.shape[-1]
+    most = np.max(x, axis=-1, keepdims=True)
+    scale = np.where(temperature > 0, temperature, 1).astype("float32")
+    count = np.where((temperature > 0) & (most < np.inf), top_k, 1)
+    last = np.where((count < 1) | (count > classes), classes, count) - 1
+    falling = np.sort(x, axis=-1)[..., ::-1]
+    least = np.maximum(np.take_along_axis(falling, last, axis=-1), np.finfo("float32").min)
+    p = np.where(falling == most, 1, np.exp((falling - most) / scale))
+    p = np.where(falling >= least, p, 0)
+    sums = np.cumsum(p, axis=-1)
+    is_out = (sums - p >= top_p * sums[..., -1:]) & (top_p < 1)
+    share = np.min(np.where(is_out, np.inf, falling), axis=-1, keepdims=True)
+    least = np.minimum(np.maximum(least, share), most)
+    stays = (np.exp((x - most) / scale) >= min_p) & (x >= least) | (x == most) & (most > -np.inf)
+    return np.where(stays, x / scale, np.where(np.isnan(most), np.nan, -np.inf)).astype("float32")
+
+
+@function
+def sample(
+    logits: Any, uniform: Any, temperature: Any = 1.0, top_k: Any = 0, top_p: Any = 1.0,
+    min_p: Any = 0.0,
+) -> Any:  # fmt: skip
+    """Return one class of each row, drawn by the softmax of what `filter_logits` leaves.
+
+    Parameters
+    ----------
+    logits
+        ``(..., classes)``.
+    uniform
+        ``(...)``, from 0 to less than 1: the first class at which the running sum of probabilities
+        is larger is drawn. No other numbers are drawn: equal arguments give equal results.
+    temperature, top_k, top_p, min_p
+        As for `filter_logits`. Not above 0: the first of the largest logits.
+
+    Returns
+    -------
+    ids
+        ``(...)``, int32; -1 for rows with a NaN, or of -inf alone.
+    """
+    x = filter_logits(logits, temperature, top_k, top_p, min_p)
+    most = np.max(x, axis=-1, keepdims=True)
+    p = np.where(x == most, 1, np.exp(x - most))
+    sums = np.cumsum(p, axis=-1)
+    beyond = np.where(temperature > 0, np.clip(uniform, 0, 1 - 2**-24), 0) * sums[..., -1]
+    found = np.sum(sums <= beyond[..., None], axis=-1)
+    last = np.max(np.where(p > 0, np.arange(x.shape[-1]), 0), axis=-1)
+    return np.where(most[..., 0] > -np.inf, np.minimum(found, last), -1).astype("int32")

@@ -66,6 +66,16 @@ def array_op(
     return register(name, source)
 
 
+def plain_op(
+    function: Any, name: str, schema: str, like: Callable[..., Any],
+    fixed: Mapping[str, Any] | None = None,
+) -> Any:  # fmt: skip
+    """Return any function of tensors as an operator that has no gradient; see `array_op`."""
+    check_op_name(name)
+    call = _Call(function, tuple(_names_in(schema)), (), dict(fixed or {}))
+    return register(name, Source(schema, (), call.results, like, "cpu", function))
+
+
 @dataclass(frozen=True)
 class _Call:
     """A function with names for the arguments that torch passes in their order."""
