@@ -78,37 +78,39 @@ def rates(highest: Any, temperature: Any, top_k: Any, rate: T.Ref, count: T.Ref)
 
 @T.macro
 def weigh(
-    logits: Any, row: Any, size: int, most: Any, pivot: Any, highest: Any, rate: Any,
-    is_count: bool, weight: T.Ref, above: T.Ref, below: T.Ref,
+    logits: Any, row: Any, size: int, most: Any, pivot: Any, top: Any, highest: Any, rate: Any,
+    is_count: bool, rest: Any, weight: T.Ref, above: T.Ref, below: T.Ref,
 ) -> None:  # fmt: skip
-    """Sum up what is not below a pivot, weights or ones, and find the neighbours of the pivot.
+    """Sum up what is from a pivot to a top, weights or ones, and find the pivot's neighbours.
 
-    `above` is the least that is not below the pivot, `below` the largest that is.
+    `most` has the largest of each chunk that is not above the top, `rest` gets those below the
+    pivot. `above` is the least that is not below the pivot, `below` the largest that is.
     """
     total = T.alloc_fragment((size,), "float32")
     least = T.alloc_fragment((size,), "float32")
-    largest = T.alloc_fragment((size,), "float32")
+    lower = T.alloc_fragment((size,), "float32")
     one = T.alloc_fragment((1,), "float32")
     T.clear(total)
     T.fill(least, ENDLESS)
-    T.fill(largest, -ENDLESS)
     below = -ENDLESS
     for n in T.serial(most.shape[0]):
         if most[n] >= pivot:
             for j in T.Parallel(size):
                 x = T.cast(logits[row, n * size + j], "float32")
                 w = 1.0 if is_count else weight_of(x, highest, rate)
-                total[j] += T.if_then_else(x >= pivot, w, 0.0)
+                total[j] += T.if_then_else((x >= pivot) & (x <= top), w, 0.0)
                 least[j] = T.min(least[j], T.if_then_else(x >= pivot, x, ENDLESS))
-                largest[j] = T.max(largest[j], T.if_then_else(x >= pivot, -ENDLESS, x))
+                lower[j] = T.if_then_else(x >= pivot, -ENDLESS, x)
+            T.reduce_max(lower, one, dim=0)
+            rest[n] = one[0]
+            below = T.max(below, one[0])
         else:
+            rest[n] = most[n]
             below = T.max(below, most[n])
     T.reduce_sum(total, one, dim=0)
     weight = one[0]  # noqa: F841
     T.reduce_min(least, one, dim=0)
     above = one[0]  # noqa: F841
-    T.reduce_max(largest, one, dim=0)
-    below = T.max(below, one[0])
 
 
 @T.macro
@@ -119,24 +121,36 @@ def bisect(
     """Raise a threshold as far as what is not below it still weighs as much as a goal.
 
     Each round halves the integers between two ends, which then go to the next logits: there are
-    as many rounds as it takes to tell logits apart, 32 at most.
+    as many rounds as it takes to tell logits apart, 32 at most. What is above the upper end has
+    been weighed, and chunks with nothing between the ends are skipped: few are left soon.
     """
+    left = T.alloc_shared(most.shape, "float32")
+    rest = T.alloc_shared(most.shape, "float32")
     low = T.alloc_var("int32")
     high = T.alloc_var("int32")
+    top = T.alloc_var("float32")
+    beyond = T.alloc_var("float32")
     weight = T.alloc_var("float32")
     above = T.alloc_var("float32")
     below = T.alloc_var("float32")
+    T.copy(most, left)
     low = key_of(threshold)
     high = key_of(highest) + 1
+    top = highest + 0.0
+    beyond = 0.0
     while low + 1 < high:
         pivot = number_of(between(low, high))
         weigh(
-            logits, row, size, most, pivot, highest, rate, is_count, weight, above, below
+            logits, row, size, left, pivot, top, highest, rate, is_count, rest, weight, above,
+            below,
         )  # fmt: skip
-        if weight >= goal:
+        if beyond + weight >= goal:
             low = key_of(above)
         else:
+            beyond += weight
             high = T.max(low, key_of(below)) + 1
+            top = number_of(high - 1)
+            T.copy(rest, left)
     threshold = number_of(low)
 
 
@@ -168,6 +182,7 @@ def find_threshold(
 ) -> None:  # fmt: skip
     """Find the least logit that stays: of so many, and of these of so large a share."""
     classes = logits.shape[1]
+    rest = T.alloc_shared(most.shape, "float32")
     total = T.alloc_var("float32")
     above = T.alloc_var("float32")
     below = T.alloc_var("float32")
@@ -180,7 +195,8 @@ def find_threshold(
         )  # fmt: skip
     if share < 1:
         weigh(
-            logits, row, size, most, threshold + 0.0, highest, rate, False, total, above, below
+            logits, row, size, most, threshold + 0.0, highest, highest, rate, False, rest, total,
+            above, below,
         )  # fmt: skip
         # All that are less likely than this are together less than what may be cut.
         least = highest + T.log2(0.5 * (1 - T.max(share, 0.0)) * total / classes) / rate
