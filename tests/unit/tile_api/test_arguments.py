@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 import torch
+from torch._subclasses import FakeTensorMode
 
 from tile_api.launching import Launcher
 from tile_core.errors import (
@@ -164,6 +165,10 @@ CASES = {
     "negated": (VECTOR, [torch.zeros(4, dtype=torch.complex64).conj().imag], ArgumentLayoutError,
                 "f.A: the tensor is not plain memory: its negation is pending; pass "
                 "x.resolve_neg()", PLAIN),
+    "no memory": (VECTOR, lambda: [FakeTensorMode().from_tensor(torch.zeros(4))],
+                  ArgumentLayoutError,
+                  "f.A: the tensor is not plain memory: a FakeTensor has no memory; make an "
+                  "operator of the kernel, with as_torch_op", PLAIN),
     "device": (VECTOR, [torch.empty(4, device="meta")], ArgumentLayoutError,
                "f.A.device: the kernel runs on cpu, the tensor is on meta",
                "move the tensor to cpu, or compile for the machine it is on"),

@@ -15,6 +15,7 @@ from tile_api.tracebacks import shortened
 from tile_core.errors import ArgumentCountError, TileError
 from tile_core.ir.node import Node
 from tile_launch.keyword_arguments import in_order
+from tile_launch.untraced import between_graphs
 
 if TYPE_CHECKING:
     from tile_api.arguments import Signature
@@ -48,6 +49,7 @@ class CallableKernel:
         self.ref_latency: float | None = None
         self.config: dict[str, Any] | None = None
 
+    @between_graphs
     def __call__(self, *args: Any, **named: Any) -> Any:
         """Check the arguments, allocate the outputs, run, and return the outputs.
 

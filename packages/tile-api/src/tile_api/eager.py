@@ -19,6 +19,7 @@ from tile_core.errors import ArgumentCountError, ConstBindingError, FrontendType
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.host_data import HostNames, tensor_of
 from tile_launch.symbol_solver import check_rank, plain_view, shape_of, strides_of
+from tile_launch.untraced import outside_of_graphs
 
 
 class EagerFunction:
@@ -102,6 +103,7 @@ class EagerFunction:
             self._kernels.put(whole, kernel)
         return kernel
 
+    @outside_of_graphs
     def _traced(self, fixed: Mapping[str, Any], constants: Mapping[str, int]) -> PrimFunc:
         return PrimFunc(self._parsed.trace(fixed, constants), self._func, {})
 
@@ -113,7 +115,7 @@ class EagerFunction:
     def _phase_one(self, fixed: Mapping[str, Any], key: Any) -> EagerSignature:
         known = self._signatures.get(key)
         if known is None:
-            known = self._parsed.signature(fixed)
+            known = outside_of_graphs(self._parsed.signature)(fixed)
             self._signatures.put(key, known)
         return known
 

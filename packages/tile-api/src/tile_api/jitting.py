@@ -23,6 +23,7 @@ from tile_core.errors import ArgumentCountError, FrontendTypeError, OutputError
 from tile_core.ir.stmt import Kernel
 from tile_core.needed_packages import needed
 from tile_core.records import Uncopied
+from tile_launch.untraced import between_graphs, outside_of_graphs
 
 if TYPE_CHECKING:
     from tile_core.tasks import Executors
@@ -76,6 +77,7 @@ class JITKernelFactory(Uncopied):
         """A copy of what kernels are compiled with: target, pass_configs, out_idx and so on."""
         return dict(self._options)
 
+    @between_graphs
     @concise
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Return a compiled kernel (lazy), or run and return the outputs (eager).
@@ -233,6 +235,7 @@ class JITKernelFactory(Uncopied):
             self._kernels.put(key, known)
         return known
 
+    @outside_of_graphs
     def _traced(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         made = self.func(*args, **kwargs)
         if isinstance(getattr(made, "kernel", made), Kernel):

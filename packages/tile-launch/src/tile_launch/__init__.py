@@ -12,12 +12,15 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 import tile_launch.forks  # noqa: F401  (from now on it sees forks)
+from tile_launch.untraced import leave_alone
 
 if TYPE_CHECKING:
     from tile_launch.describe_bundle import inspect
     from tile_launch.errors import TileError
     from tile_launch.kernel import LoadedKernel
     from tile_launch.loading import load
+
+leave_alone()
 
 _HOMES = {
     "LoadedKernel": "tile_launch.kernel",

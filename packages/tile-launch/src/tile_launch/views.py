@@ -84,6 +84,9 @@ def _problem_of_torch(value: Any, torch: Any) -> str:
         return "its conjugation is pending; pass x.resolve_conj()"
     if value.is_neg():
         return "its negation is pending; pass x.resolve_neg()"
+    if value.device.type != "meta" and value.untyped_storage().device.type == "meta":
+        name = type(value).__name__
+        return f"a {name} has no memory; make an operator of the kernel, with as_torch_op"
     return ""
 
 

@@ -40,11 +40,13 @@ from tile_api.arrays.running import Compiled, Derived
 from tile_api.arrays.tuning import Tuner
 from tile_api.frontend.source import placed
 from tile_core.errors import TileError
+from tile_launch.untraced import outside_of_graphs
 
 MOST_REFUSED = 3
 """Blocks that do not compile until the fault is taken for one of the program."""
 
 
+@outside_of_graphs
 def derive(
     equations: Equations,
     blocks: Blocks | None = None,
@@ -250,6 +252,7 @@ def _choice(
     return chosen(plan, dtypes, machine, pricer(tensors, machine.target), asked, given)
 
 
+@outside_of_graphs
 def compiled_first(derived: Derived, target: str | None) -> Compiled:
     """Return the kernels ready to run; blocks that were chosen and do not compile give way."""
     refused: frozenset[Blocks] = frozenset()

@@ -33,6 +33,7 @@ from tile_api.arrays.equations.sizes import (
 )
 from tile_api.frontend.source import raising_span
 from tile_core.errors import ElementUnknown, TileError
+from tile_launch.untraced import outside_of_graphs
 
 MOST_EQUATIONS = 2_000
 """A function with more expressions looks unrolled."""
@@ -72,6 +73,7 @@ def _copied(function: types.FunctionType, names: dict[str, Any]) -> types.Functi
     return made
 
 
+@outside_of_graphs
 def captured(
     function: types.FunctionType, parameters: Sequence[Parameter], others: Mapping[str, Any],
     names: Any = numpy_names,
