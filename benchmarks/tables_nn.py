@@ -87,6 +87,14 @@ def problems() -> dict[str, Problem]:
         (state, x, torch.rand(8, 16), -torch.rand(16), *torch.randn(2, 8, 1, 64)),
     )  # fmt: skip
     found["topk_softmax 128 of 64"] = _eight, _routed, (torch.randn(128, 64),)
+    logits, uniform = torch.randn(8, 152064) * 4, torch.rand(8)
+    found |= {
+        "sample 8 of 152064": (tile_nn.sample, _drawn, (logits, uniform)),
+        "sample, top 50, 0.9": (_fifty, _drawn_of_fifty, (logits, uniform)),
+        "sample, 0.9": (_share, _drawn_of_share, (logits, uniform)),
+        "filter_logits, top 50": (_cut, _masked, (logits,)),
+        "filter_logits, top 50 bfloat16": (_cut, _masked, (logits.bfloat16(),)),
+    }
     return found
 
 
@@ -146,6 +154,47 @@ def _eight(x: torch.Tensor) -> Any:
 def _routed(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     weights, ids = torch.softmax(x, dim=-1).topk(8, dim=-1)
     return weights / weights.sum(-1, keepdim=True), ids.int()
+
+
+def _fifty(logits: torch.Tensor, uniform: torch.Tensor) -> Any:
+    return tile_nn.sample(logits, uniform, top_k=50, top_p=0.9)
+
+
+def _share(logits: torch.Tensor, uniform: torch.Tensor) -> Any:
+    return tile_nn.sample(logits, uniform, top_p=0.9)
+
+
+def _cut(logits: torch.Tensor) -> Any:
+    return tile_nn.filter_logits(logits, top_k=50)
+
+
+def _masked(logits: torch.Tensor) -> torch.Tensor:
+    x = logits.float()
+    return x.masked_fill(x < x.topk(50).values[:, -1:], -torch.inf)
+
+
+def _found(weights: torch.Tensor, uniform: torch.Tensor) -> torch.Tensor:
+    sums = weights.cumsum(-1)
+    return torch.searchsorted(sums, (uniform * sums[:, -1])[:, None], right=True)
+
+
+def _drawn(logits: torch.Tensor, uniform: torch.Tensor) -> torch.Tensor:
+    return _found(torch.softmax(logits, -1), uniform)[:, 0].int()
+
+
+def _drawn_of_fifty(logits: torch.Tensor, uniform: torch.Tensor) -> torch.Tensor:
+    values, ids = logits.topk(50)
+    p = torch.softmax(values, -1)
+    p = torch.where(p.cumsum(-1) - p < 0.9, p, 0)
+    ids, order = ids.sort(-1)
+    return ids.gather(-1, _found(p.gather(-1, order), uniform))[:, 0].int()
+
+
+def _drawn_of_share(logits: torch.Tensor, uniform: torch.Tensor) -> torch.Tensor:
+    values, ids = logits.sort(-1, descending=True)
+    p = torch.softmax(values, -1)
+    p = torch.where(p.cumsum(-1) - p < 0.9, p, 0)
+    return _found(torch.zeros_like(p).scatter_(-1, ids, p), uniform)[:, 0].int()
 
 
 def _filtered(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:

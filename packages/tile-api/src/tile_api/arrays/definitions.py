@@ -293,7 +293,8 @@ def filter_logits(
     is_out = (sums - p >= top_p * sums[..., -1:]) & (top_p < 1)
     share = np.min(np.where(is_out, np.inf, falling), axis=-1, keepdims=True)
     least = np.minimum(np.maximum(least, share), most)
-    stays = (np.exp((x - most) / scale) >= min_p) & (x >= least) | (x == most) & (most > -np.inf)
+    likely = np.exp((x - most) / scale) >= np.where(min_p < 1, min_p, 1)
+    stays = (likely | (x == most)) & (x >= least)
     return np.where(stays, x / scale, np.where(np.isnan(most), np.nan, -np.inf)).astype("float32")
 
 

@@ -16,8 +16,8 @@ from typing import Any
 import tile_api.language as T
 
 ENDLESS = float("inf")
-LOWEST = -3.4028234663852886e38
-"""The least float32: what is -inf does not stay."""
+LARGEST = 3.4028234663852886e38
+"""The largest float32; what is below its negative, -inf, does not stay."""
 
 
 def key_of(x: Any) -> Any:
@@ -37,13 +37,16 @@ def between(low: Any, high: Any) -> Any:
 
 
 def weight_of(x: Any, highest: Any, rate: Any) -> Any:
-    """Return the probability of a logit over that of the highest one, which may be infinite."""
-    return T.if_then_else(x == highest, 1.0, T.exp2((x - highest) * rate))
+    """Return the probability of a logit over that of the highest one.
+
+    Where that is infinite, so that the rate is 0, it is 1 for each: others are below the threshold.
+    """
+    return T.exp2((T.min(x, LARGEST) - T.min(highest, LARGEST)) * rate)
 
 
-def stays(x: Any, weight: Any, threshold: Any, least: Any, highest: Any) -> Any:
-    """Return whether a logit stays, of a weight that is not below `least`; the highest does."""
-    return (x >= threshold) & ((weight >= least) | (x == highest))
+def least_of(min_p: Any) -> Any:
+    """Return the weight that stays: the highest one, which weighs 1, always does."""
+    return T.if_then_else(min_p < 1, min_p, 1.0)
 
 
 @T.macro
@@ -186,7 +189,7 @@ def find_threshold(
     total = T.alloc_var("float32")
     above = T.alloc_var("float32")
     below = T.alloc_var("float32")
-    threshold = LOWEST
+    threshold = -LARGEST
     if (count > 0) & (count < classes):
         if count <= most.shape[0]:
             raise_to_chunks(most, count, highest, threshold)

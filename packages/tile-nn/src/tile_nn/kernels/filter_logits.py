@@ -12,7 +12,7 @@ import tile_api as tile
 import tile_api.language as T
 from tile_nn import checks
 from tile_nn.kernels._row_settings import check_logits, filled, row_settings, sizes
-from tile_nn.kernels._thresholds import ENDLESS, find_threshold, rates, stays, survey, weight_of
+from tile_nn.kernels._thresholds import ENDLESS, find_threshold, least_of, rates, survey, weight_of
 
 
 def filter_logits(
@@ -37,7 +37,7 @@ def filter_logits(
         more, or NaN: all. None: all.
     min_p
         A number, or ``(rows,)``, float32: of what these leave what is at least so many times as
-        likely as the likeliest. 0 or less: all; more than 1, or NaN: the largest alone. None: all.
+        likely as the likeliest. 0 or less: all; 1 or more, or NaN: what is as likely. None: all.
     probabilities
         Whether probabilities are returned, renormalised, and 0 for what is cut.
     target
@@ -126,7 +126,7 @@ def _kernel(classes: int, dtype: str, probabilities: bool, size: int, threads: i
                             for j in T.Parallel(size):
                                 x = T.cast(logits[row, n * size + j], "float32")
                                 w = weight_of(x, highest, rate)
-                                is_in = stays(x, w, threshold, min_p[row], highest)
+                                is_in = (x >= threshold) & (w >= least_of(min_p[row]))
                                 weights[j] += T.if_then_else(is_in, w, 0.0)
                     T.reduce_sum(weights, one, dim=0)
                     total = one[0]
@@ -136,7 +136,7 @@ def _kernel(classes: int, dtype: str, probabilities: bool, size: int, threads: i
                         for j in T.Parallel(size):
                             x = T.cast(logits[row, n * size + j], "float32")
                             w = weight_of(x, highest, rate)
-                            is_in = stays(x, w, threshold, min_p[row], highest)
+                            is_in = (x >= threshold) & (w >= least_of(min_p[row]))
                             y = w / total if probabilities else x / heat
                             filtered[row, n * size + j] = T.if_then_else(is_in, y, nothing)
                     else:

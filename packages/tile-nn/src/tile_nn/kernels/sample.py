@@ -12,7 +12,7 @@ import tile_api as tile
 import tile_api.language as T
 from tile_nn import checks
 from tile_nn.kernels._row_settings import check_logits, check_rows, filled, row_settings, sizes
-from tile_nn.kernels._thresholds import ENDLESS, find_threshold, rates, stays, survey, weight_of
+from tile_nn.kernels._thresholds import ENDLESS, find_threshold, least_of, rates, survey, weight_of
 
 
 def sample(
@@ -115,7 +115,7 @@ def _kernel(classes: int, dtype: str, out_dtype: str, size: int, threads: int) -
                         for j in T.Parallel(size):
                             x = T.cast(logits[row, n * size + j], "float32")
                             w = weight_of(x, highest, rate)
-                            is_in = stays(x, w, threshold, min_p[row], highest)
+                            is_in = (x >= threshold) & (w >= least_of(min_p[row]))
                             weights[j] = T.if_then_else(is_in, w, 0.0)
                         T.reduce_sum(weights, one, dim=0)
                         sums[n] = one[0]
@@ -128,7 +128,7 @@ def _kernel(classes: int, dtype: str, out_dtype: str, size: int, threads: int) -
                 for j in T.Parallel(size):
                     x = T.cast(logits[row, chunk * size + j], "float32")
                     w = weight_of(x, highest, rate)
-                    is_in = stays(x, w, threshold, min_p[row], highest)
+                    is_in = (x >= threshold) & (w >= least_of(min_p[row]))
                     weights[j] = T.if_then_else(is_in, w, 0.0)
                 find_place(weights, goal - before, place)
                 ids[row] = chunk * size + place
