@@ -23,6 +23,8 @@ TASKS = {
     "paged decode": "paged_decode",
     "grouped SwiGLU": "grouped_swiglu",
     "cross entropy": "cross_entropy",
+    "packed attention": "packed_attention",
+    "sample tokens": "sample_tokens",
 }
 """What readers look for, and the page of the gallery that they want."""
 

@@ -76,7 +76,7 @@ def sizes(target: str | None, logits: Any, classes: int) -> tuple[int, int]:
     A core reads a chunk in some dozen instructions, and skips it in one; threads of a GPU read a
     few elements each.
     """
-    kind = target or getattr(getattr(logits, "device", None), "type", "cpu")
+    kind = target or str(getattr(getattr(logits, "device", None), "type", "cpu"))
     if not kind.startswith(("cuda", "hip")):
         return 128, 128
     size = min(4096, 1 << max(5, (classes - 1).bit_length()))
