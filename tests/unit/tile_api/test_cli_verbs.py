@@ -195,3 +195,28 @@ def test_help_of_all_loads_none():
     for verb, line in VERBS.items():
         assert f"\n    {verb}" in done.stdout
         assert line.split()[0] in done.stdout
+
+
+PROGRAMS = {
+    "syntax": ("def f(:\n    pass\n", ["SyntaxError"]),
+    "import": ("import no_such_module\n", ["ModuleNotFoundError", "line 1, in <module>"]),
+    "own": ("def f():\n    raise KeyError(7)\nf()\n", ["KeyError: 7", "line 2, in f"]),
+    "file": ("open('/no/such/file')\n", ["FileNotFoundError", "line 1, in <module>"]),
+}
+"""Files that cannot run, and what python says of them."""
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize(
+    "verb", ["bench", "check", "lower", "reduce", "report", "run", "source", "tune"]
+)
+def test_errors_of_a_program_are_told_without_our_lines(verb, program, tmp_path, capsys):
+    text, told = PROGRAMS[program]
+    file = tmp_path / "program.py"
+    file.write_text(text)
+    assert main([verb, str(file)]) == 1
+    found = capsys.readouterr().err
+    assert all(part in found for part in told)
+    assert str(file) in found
+    assert "tile_api" not in found
+    assert "runpy" not in found

@@ -94,3 +94,27 @@ def test_a_wrong_setting_hides_no_error(monkeypatch):
     monkeypatch.setenv("TILE_FULL_TRACEBACK", "perhaps")
     with pytest.raises(TileError, match="threads must be positive"):
         trace_something_wrong()
+
+
+def name_nothing() -> None:
+    @T.prim_func
+    def kernel(A: T.Tensor((16,), "float32")):
+        with T.Kernel(1, threads=32):
+            A[0] = nothing  # noqa: F821
+
+
+def test_causes_show_the_users_lines_alone(monkeypatch):
+    monkeypatch.setenv("TILE_FULL_TRACEBACK", "0")
+    with pytest.raises(TileError) as caught:
+        name_nothing()
+    cause = caught.value.__cause__
+    assert isinstance(cause, NameError)
+    frames = traceback.extract_tb(cause.__traceback__)
+    assert [Path(frame.filename).name for frame in frames] == [HERE]
+
+
+@pytest.mark.parametrize("compiles", [tile.compile, tile.jit(target="interpret")(lambda: 1)])
+def test_errors_of_what_torch_is_kept_from_name_the_users_line(compiles):
+    with pytest.raises(TileError) as caught:
+        compiles(1) if compiles is tile.compile else compiles()
+    assert Path(caught.value.span.file).name == HERE

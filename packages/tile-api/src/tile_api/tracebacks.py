@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import ParamSpec, TypeVar
 
 from tile_api import settings
@@ -35,7 +35,7 @@ def concise(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def shortened(error: Error) -> Error:
-    """Return the error with only the user's frames in its traceback.
+    """Return the error with only the user's frames in its traceback, and in those of its causes.
 
     With ``TILE_FULL_TRACEBACK=1``, and if the compiler itself failed, it stays as it is.
 
@@ -43,17 +43,29 @@ def shortened(error: Error) -> Error:
     """
     if isinstance(error, InternalError) or _all_frames():
         return error
+    cause: BaseException | None = error
+    while cause is not None:
+        cause.__traceback__ = _of_users(cause.__traceback__)
+        cause = cause.__cause__
+    return error
+
+
+def _of_users(trace: TracebackType | None) -> TracebackType | None:
     frames: list[TracebackType] = []
-    here = error.__traceback__
-    while here is not None:
-        package = str(here.tb_frame.f_globals.get("__name__")).partition(".")[0]
-        if package not in _OURS and package not in _BETWEEN:
-            frames.append(here)
-        here = here.tb_next
+    while trace is not None:
+        if not is_ours(trace.tb_frame):
+            frames.append(trace)
+        trace = trace.tb_next
     chain: TracebackType | None = None
     for frame in reversed(frames):
         chain = TracebackType(chain, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
-    return error.with_traceback(chain)
+    return chain
+
+
+def is_ours(frame: FrameType) -> bool:
+    """Whether a frame is of one of our packages, or stands between two of theirs."""
+    package = str(frame.f_globals.get("__name__")).partition(".")[0]
+    return package in _OURS or package in _BETWEEN
 
 
 def _all_frames() -> bool:

@@ -32,6 +32,9 @@ VERBS: Mapping[str, str] = MappingProxyType(
 )
 """Modules of this package with ``add_arguments(parser)`` and ``run(args) -> int``, and a line."""
 
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+"""Nothing more can be written."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return what the process ends with.
@@ -55,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _discard_output()
         return 141
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
+        if error.errno not in _FULL:
             raise
         _discard_output()
         sys.stderr.write(f"{' '.join(['tile', *_verbs(asked)])}: {error}\n")
@@ -73,6 +76,12 @@ def _done(asked: Sequence[str]) -> int:
         sys.stderr.write(f"{error}\n")
         if sys.stderr.isatty():  # programs that read it know where to look
             sys.stderr.write(f"`tile explain {error.code}` tells more\n")
+        return 1
+    except Exception as error:
+        from tile_api.cli.program_errors import told
+
+        if getattr(error, "errno", None) in (errno.EPIPE, *_FULL) or not told(error):
+            raise
         return 1
 
 

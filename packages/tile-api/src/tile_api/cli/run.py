@@ -6,11 +6,10 @@ import argparse
 import os
 import runpy
 import sys
-import traceback
 from importlib.util import find_spec
 from pathlib import Path
-from types import TracebackType
 
+from tile_api.cli.program_errors import told
 from tile_api.tilelang.installing import install, require_machine
 
 
@@ -78,13 +77,7 @@ def _run(name: str, rest: list[str], *, is_module: bool) -> int:
             sys.path.insert(0, str(Path(name).resolve().parent))
             runpy.run_path(os.path.abspath(name), run_name="__main__")
     except Exception as error:
-        traceback.print_exception(type(error), error, _of_program(error.__traceback__))
+        if not told(error):
+            raise
         return 1
     return 0
-
-
-def _of_program(trace: TracebackType | None) -> TracebackType | None:
-    """Return a traceback from the program's first frame on."""
-    while trace is not None and trace.tb_frame.f_globals.get("__name__") in (__name__, "runpy"):
-        trace = trace.tb_next
-    return trace

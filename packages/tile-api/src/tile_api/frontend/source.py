@@ -177,7 +177,9 @@ def _is_ours(frame: types.FrameType) -> bool:
     return str(frame.f_globals.get("__name__")).partition(".")[0] in _OURS
 
 
-_OURS = frozenset({"tile_api", "tile_core", "tile_nn", "functools", "contextlib", "numpy", "torch"})
+_OURS = frozenset(
+    {"tile_api", "tile_core", "tile_launch", "tile_nn", "functools", "contextlib", "numpy", "torch"}
+)
 """NumPy stands between operators of captured arrays and us."""
 
 
