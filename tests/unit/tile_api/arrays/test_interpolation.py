@@ -116,3 +116,46 @@ def test_as_kernels():
         for got, wanted in zip(found, curve(X, places, places**2), strict=True):
             assert got.dtype == wanted.dtype
             np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("target", ["cpu", "interpret", "cuda:sm_80@sim"])
+@pytest.mark.parametrize("size", [65, 100, 128])
+def test_long_sequences_are_searched_in_halves(size, target):
+    def both(a, v):
+        return np.searchsorted(a, v), np.searchsorted(a, v, side="right")
+
+    a = np.sort(np.random.default_rng(0).integers(-9, 9, size)).astype("float32")
+    a[-3:] = np.inf, np.nan, np.nan
+    a[0] = -np.inf
+    v = np.array([[-10, -9, -0.0, 3, 3.5, 8, 9, np.nan, np.inf, -np.inf]], "float32")
+    for got, right in zip(Function(both, target=target)(a, v), both(a, v), strict=True):
+        np.testing.assert_array_equal(got, right)
+
+
+def test_places_in_what_is_computed():
+    def places(a, b, v):
+        running = np.cumsum(np.abs(a))
+        known = np.sort(a), running / running[-1], np.sort(a @ b)
+        return [np.searchsorted(x, v) for x in known]
+
+    random = np.random.default_rng(1)
+    a, b, v = (random.random(shape).astype("float32") for shape in [(300,), (300, 200), (20,)])
+    assert_agrees(places, a, b.round(1), v.round(2))
+    for got, right in zip(Function(places, target="cpu")(a, b, v), places(a, b, v), strict=True):
+        assert np.abs(got - right).max() <= 1  # roundings of sums
+
+
+def test_checks_of_places_that_are_searched_for_are_short():
+    """In a kernel whose blocks have one place each: they were written out as often as read."""
+
+    def places(a, v, s, p, q):
+        return np.searchsorted(a, v, sorter=s), ((p @ q) < v[:, None]).sum(1)
+
+    random = np.random.default_rng(2)
+    a, v = random.random(80), random.random(20)
+    s = np.argsort(a)
+    p, q = random.random(300), random.random((300, 200)) / 150
+    function = Function(places, target="cpu")
+    assert len(function.source(a, v, s, p, q).splitlines()) < 700
+    for got, right in zip(function(a, v, s, p, q), places(a, v, s, p, q), strict=True):
+        np.testing.assert_array_equal(got, right)

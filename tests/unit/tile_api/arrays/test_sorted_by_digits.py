@@ -11,7 +11,9 @@ import pytest
 import tile_api as tile
 from support.captured_arrays import filled
 from tile_api.arrays.capturing.sorting import FEWEST_IN_NETWORK
+from tile_api.arrays.deriving import derive
 from tile_api.arrays.function import Function
+from tile_api.arrays.gradients.residuals import passes
 
 FLOATS = ["float16", "bfloat16", "float32", "float64"]
 INTEGERS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
@@ -139,6 +141,14 @@ def test_gradients_go_where_elements_came_from():
     wanted = np.empty_like(M)
     np.put_along_axis(wanted, np.argsort(M, kind="stable"), 2 * weight, -1)
     np.testing.assert_array_equal(pull(weight), wanted)
+
+
+def test_a_backward_pass_reads_what_was_sorted():
+    made = passes(Function(lambda x: np.sort(x) * 2).equations(M), ["x"])
+    assert made.takes == ("d_out", "saved0")
+    source = derive(made.backward, target="cpu").source
+    assert "# sorted:" not in source
+    assert "# scatter: of 150 indices" in source
 
 
 def test_the_printed_program_sorts(tmp_path):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tile_api.arrays.capturing.array import Array
+from tile_api.arrays.capturing.creation import zeros
 from tile_api.arrays.capturing.elementwise import astype, lift, where
 from tile_api.arrays.capturing.folds import count_nonzero
 from tile_api.arrays.capturing.folds import sum as total
@@ -15,7 +16,11 @@ from tile_api.arrays.capturing.indexing import take
 from tile_api.arrays.capturing.joins import concatenate, diff
 from tile_api.arrays.capturing.sorting import argsort
 from tile_api.arrays.capturing.views import axis_of, expand_dims, moveaxis
+from tile_api.arrays.equations.expressions import index, walk
 from tile_core.errors import ArrayShapeError, UnknownArrayFunction
+
+MOST_COMPARED = 64
+"""Elements of a sorted sequence that are all compared with each that is searched for."""
 
 
 def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Array:
@@ -28,12 +33,29 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Arra
     known = _sequence(a, "np.searchsorted")
     if sorter is not None:
         known = take(known, sorter)
-    asked: Any = expand_dims(v, lift(v).ndim)
+    asked, size = lift(v), int(known.size)
+    if size <= MOST_COMPARED or not _is_read(known):
+        return count_nonzero(_are_before(known, expand_dims(asked, asked.ndim), side), -1)
+    found: Any = zeros(asked.shape, "int64")
+    while size > 1:  # the number is one of `found` to `found + size`
+        half = size // 2
+        is_beyond: Any = _are_before(take(known, found + (half - 1)), asked, side)
+        found, size = found + where(is_beyond, half, 0), size - half
+    return lift(found + where(_are_before(take(known, found), asked, side), 1, 0))
+
+
+def _are_before(known: Any, asked: Any, side: str) -> Any:
+    """Return which elements come before others; what is no number comes last."""
     before: Any = known < asked if side == "left" else known <= asked
-    if asked.dtype.is_float or known.dtype.is_float:  # what is no number comes last
+    if asked.dtype.is_float or known.dtype.is_float:
         is_last = asked != asked
         before = before | (is_last & (known == known) if side == "left" else is_last)
-    return count_nonzero(before, -1)
+    return before
+
+
+def _is_read(x: Any) -> bool:
+    """Tell whether an element takes no more than to read others."""
+    return all(n.op != "reduce" for n in walk(x.at((index("n", int(x.size)),))))
 
 
 def digitize(x: Any, bins: Any, right: bool = False) -> Array:

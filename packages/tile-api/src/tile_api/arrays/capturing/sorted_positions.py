@@ -43,7 +43,8 @@ def positions(x: Array) -> Callable[[Sequence[Expr], Expr], Expr]:
 
     def read(row: Sequence[Expr], at: Expr) -> Expr:
         last = made.value(int(is_apart), const(of.last), (at, *row))
-        return last if is_apart else make("bitand", last, const((1 << POSITION_BITS) - 1))
+        position = make("bitand", last, const((1 << POSITION_BITS) - 1))
+        return make("minimum", position, const(size - 1))  # as it is, which is seen so
 
     return read
 

@@ -20,7 +20,7 @@ def is_natural(x: Expr) -> bool:
             return is_kept and (arg.dtype.startswith("u") or is_natural(arg))
         case "mod":
             return is_natural(x.args[1])
-        case "maximum":
+        case "maximum" | "bitand":
             return any(map(is_natural, x.args))
         case "where":
             return all(map(is_natural, x.args[1:]))

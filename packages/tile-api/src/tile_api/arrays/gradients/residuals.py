@@ -140,6 +140,10 @@ def _carried(outputs: Sequence[Output], nodes: Sequence[Expr]) -> Iterator[tuple
                 if given is not None:
                     yield value, given
             indices = (*steps.outer, of.step, *of.indices(k))
+            if of.sorted_by is not None:  # what counts is the end
+                place, *row = of.indices(k)
+                value = steps.value(k, const(of.last), of.indices(k))
+                indices = (*steps.outer, *row, place)
             shape = tuple(i.value[1] if i.op == "index" else 1 for i in indices)
             if given is None and math.prod(shape) <= TIMES_KEPT * largest:
                 yield value, Output("", shape, x.dtype, indices, value)

@@ -320,7 +320,9 @@ def _is_within_steps(output: Output, nodes: Sequence[Expr]) -> bool:
 
 
 def _are_of_sorted_rows(output: Output, nodes: Sequence[Expr]) -> bool:
-    """Tell whether an output reads nothing but the row that the kernel has just sorted."""
+    """Tell whether an output reads nothing but elements of the row that is sorted for it."""
+    if any(x.op == "reduce" and {*nodes} & {*walk(x)} for x in walk(output.element)):
+        return False  # kernels of their own go through what is sorted faster
     rows = {node.args[2 : node.value.rank] for node in nodes}
     (row, *others), steps = rows, {steps_of(node) for node in nodes}
     variables = [i for i in row if i.op == "index"]
@@ -365,7 +367,12 @@ def _span(node: Expr) -> Expr | None:
 
 
 def _in_order(node: Expr, step: Expr, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
-    """Return the indices of an element: steps are rows where what they read lies so."""
+    """Return the indices of an element: steps are rows where what they read lies so.
+
+    What is sorted lies side by side.
+    """
+    if node.value.of.sorted_by is not None:
+        return (*indices[1:], indices[0])
     if _is_last(node):
         return indices
     if _span(node) is not None:

@@ -267,16 +267,17 @@ class Tiles:
             self.computed(at, dims, "at", ())
         else:
             self.prepare(at)
-        text = self.text(at)
+        parts, text = self.in_parts(at)
         inside = f"T.And(0 <= {text}, {text} < {size})"
         for axis in (self.plan.axes[v] for v in dims):
             if axis.extent % axis.size:
                 inside = f"T.Or({self.text.at(axis.name)} >= {axis.extent}, {inside})"
         check = f'T.device_assert({inside}, "{what} is outside of its {size} elements")'
         if dims:
-            self.parallel(dims, check)
+            self.parallel(dims, *parts, check)
         else:
-            self.put(check)
+            for line in (*parts, check):
+                self.put(line)
 
     def fold(self, x: Expr, later: Sequence[Expr]) -> None:
         """Write a reduction of each row of a tile that is complete."""
