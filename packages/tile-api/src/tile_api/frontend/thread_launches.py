@@ -15,7 +15,7 @@ from tile_core.ir.build_expr import const
 from tile_core.ir.device_calls import PREFIX
 from tile_core.ir.expr import Call, Expr, Var
 from tile_core.ir.node import nodes_of
-from tile_core.ir.stmt import Launch, Seq, Stmt
+from tile_core.ir.stmt import Launch, Seq, Stmt, Store
 from tile_core.ops.thread_program import TensorMapParameter, ThreadProgram
 from tile_core.records import dataclass, replace
 
@@ -46,7 +46,11 @@ class KernelReader:
     def _step(self, node: ast.stmt) -> Stmt | None:
         p = self.statements
         if not isinstance(node, ast.With) or p.called(node.items[0].context_expr) != "launch":
-            return p.statement(node)
+            made = p.statement(node)
+            if isinstance(made, Store) and made.buffer.scope is Scope.GLOBAL:
+                told = "no thread runs this: it stands outside of a launch"
+                raise p.expressions.wrong(node, told, f"put it in `with {_SPELT}:`")
+            return made
         with p.scope(), p.told_wrong(node):
             return self._launch(node)
 
@@ -55,8 +59,9 @@ class KernelReader:
         p, e, span = self.statements, self.statements.expressions, self.statements.span(node)
         call = node.items[0].context_expr
         assert isinstance(call, ast.Call)
-        words = {word.arg or "": word.value for word in call.keywords}
+        words = _words_of_launch(e, call)
         told = {key: e.constant(words[key]) for key in _CONSTANTS if key in words}
+        _check_extents(e, words, told)
         grid = _numbers(e, words["grid"])
         maps: list[TensorMapParameter] = []
         params = {
@@ -128,6 +133,40 @@ def _access(body: Seq, used: Var) -> str:
     calls = [c for c in nodes_of(body, Call) if any(arg is used for arg in c.args)]
     modes = "".join(_MODES.get(call.function, "rw") for call in calls)
     return "".join(mode for mode in "rw" if mode in modes) or "r"
+
+
+_WORDS = ("grid", "params", "shared", *_CONSTANTS)
+"""What a launch is given, by name."""
+
+_SPELT = "T.launch(grid=(8,), threads=(128, 1, 1), params=dict(...)) as (bx, tx, ty, tz)"
+
+
+def _words_of_launch(e: ThreadExpressions, call: ast.Call) -> dict[str, ast.expr]:
+    """Return what a launch is given, by name."""
+    for word in call.keywords:
+        if word.arg not in _WORDS:
+            told = f"T.launch takes no {word.arg!r}"
+            raise e.wrong(word.value, told, f"it takes {', '.join(_WORDS)}")
+    found = {word.arg: word.value for word in call.keywords if word.arg is not None}
+    if call.args or not {"grid", "threads"} <= found.keys():
+        told = "a launch says by name how many blocks and threads there are"
+        raise e.wrong(call, told, f"write {_SPELT}")
+    return found
+
+
+def _check_extents(
+    e: ThreadExpressions, words: Mapping[str, ast.expr], told: Mapping[str, Any]
+) -> None:
+    for key, lengths, example in (("threads", (3,), "(128, 1, 1)"), ("cluster", (1, 2, 3), "(2,)")):
+        value = told.get(key) or (1, 1, 1)
+        if (
+            not isinstance(value, (tuple, list))
+            or len(value) not in lengths
+            or not all(type(n) is int and n > 0 for n in value)
+        ):
+            extents = "three extents" if key == "threads" else "up to three extents"
+            message = f"{key} has {extents}, and got {value!r}"
+            raise e.wrong(words[key], message, f"write {key}={example}")
 
 
 def _indices(

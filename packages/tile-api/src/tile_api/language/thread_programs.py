@@ -11,15 +11,17 @@ from tile_api.frontend.thread_expressions import ThreadExpressions
 from tile_api.frontend.thread_launches import KernelReader
 from tile_api.frontend.thread_statements import ThreadStatements
 from tile_api.tracebacks import concise
-from tile_core.errors import ScopeError
+from tile_core.errors import FrontendTypeError, OutputError, ScopeError
 from tile_core.ir.stmt import Kernel, KernelOptions
 
 __all__ = ["device", "extern", "flat", "launch", "line", "neg", "ref", "tensor_map", "threads"]
 
 
+@concise
 def threads(
+    func: Callable[..., Any] | None = None,
     *,
-    target: str,
+    target: str = "",
     name: str | None = None,
     outputs: Sequence[int] = (),
     sources: Sequence[str] = (),
@@ -34,6 +36,8 @@ def threads(
 
     Parameters
     ----------
+    func
+        Nothing: the machine must be told, so it is never used bare.
     target
         Kind and architecture of the machine, such as ``"cuda:sm_80"``.
     name
@@ -56,23 +60,45 @@ def threads(
             ) as (bx, tx, ty, tz):
                 x[tx] = x[tx] + 1.0
     """
+    _require_machine(func, target)
 
     @concise
     def decorate(func: Callable[..., Any]) -> PrimFunc:
-        source = read_source(func)
-        params = parameters(source, evaluate_annotations(source.function))
-        expressions = ThreadExpressions(source.file, names_outside(source.function), dict(params))
-        known = name or source.function.__name__
-        reader = KernelReader(ThreadStatements(expressions), target, known)
-        body = reader.body(source.tree.body)
         options = KernelOptions(tuple((pass_configs or {}).items()), tuple(compile_flags))
-        kernel = Kernel(
-            name or source.function.__name__, tuple(params.values()), body, tuple(outputs),
-            tuple(sources), options, span=source.span,
-        )  # fmt: skip
-        return PrimFunc(kernel, source.function, {})
+        return _read(func, target, name, tuple(outputs), tuple(sources), options)
 
     return decorate
+
+
+def _require_machine(func: object, target: str) -> None:
+    if func is not None or not target:
+        raise FrontendTypeError(
+            "a program of threads is for one machine, and names it",
+            span=calling_span(),
+            hint='decorate it with @T.threads(target="cuda:sm_80")',
+        )
+
+
+def _read(
+    func: Callable[..., Any], target: str, name: str | None, outputs: tuple[int, ...],
+    sources: tuple[str, ...], options: KernelOptions,
+) -> PrimFunc:  # fmt: skip
+    source = read_source(func)
+    params = parameters(source, evaluate_annotations(source.function))
+    expressions = ThreadExpressions(source.file, names_outside(source.function), dict(params))
+    known = name or source.function.__name__
+    body = KernelReader(ThreadStatements(expressions), target, known).body(source.tree.body)
+    for number in outputs:
+        if not 0 <= number < len(params):
+            raise OutputError(
+                f"outputs names parameter {number} of {known}, which has {len(params)}",
+                span=source.span,
+                hint=f"use numbers from 0 to {len(params) - 1}",
+            )
+    kernel = Kernel(
+        known, tuple(params.values()), body, outputs, sources, options, span=source.span
+    )
+    return PrimFunc(kernel, source.function, {})
 
 
 class _OfThreads:

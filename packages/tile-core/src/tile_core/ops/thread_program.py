@@ -106,6 +106,14 @@ def refuse_other_machine(kernel: Kernel, head: ThreadProgram, target: Target) ->
         If the target is none that executes or emulates its machine.
     """
     kind, _, arch = head.target.partition(":")
+    if kind in ("cpu", "interpret"):
+        raise UnsupportedOnTarget(
+            f"{kernel.name} is a program of threads for {head.target}, which has no threads of "
+            "such a kind",
+            span=head.span,
+            hint="name a GPU, as in @T.threads(target='KIND:ARCH'), and run it anywhere on its "
+            "emulator: 'KIND:ARCH@sim'",
+        )
     if target.kind == kind and target.arch in ("", arch):
         return
     raise UnsupportedOnTarget(

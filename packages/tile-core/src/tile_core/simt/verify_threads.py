@@ -55,7 +55,8 @@ def verify_threads(
     _verify_views(head, machine)
     maps = [s for s in statements_in(launch.body) if isinstance(s, TensorMapParameter)]
     _verify_parameters(kernel, head, maps)
-    visible: set[Node] = {*symbols_of(kernel), *kernel.params, *head.params, *head.shared}
+    scalars = [param for param in kernel.params if isinstance(param, Var)]
+    visible: set[Node] = {*symbols_of(kernel), *scalars, *head.params, *head.shared}
     visible |= {*launch.block_vars, *launch.thread_vars, *_named_by_host(kernel)}
     _Reader(Uniformity(launch)).stmts(statements_in(launch.body), visible, controlled=False)
 
@@ -152,11 +153,21 @@ class _Reader:
         while isinstance(base, Buffer) and base not in visible:
             base = base.origin
         if base is None:
+            if buffer.scope is Scope.GLOBAL:
+                raise VerifyError(
+                    f"threads are not given the tensor {buffer.name!r}",
+                    hint=f"name it in T.launch: params=dict({buffer.name}=T.flat("
+                    f"{buffer.name}, shape, dtype))",
+                )
             raise VerifyError(f"buffer {buffer.name!r} is used before it is declared")
         if buffer.rank != 1 or len(indices) != 1:
             raise VerifyError(
                 f"{buffer.name!r} is not flat: a thread sees arrays of one dimension",
                 notes=(Note("declared here", buffer.span),),
+            )
+        if not indices[0].dtype.is_int:
+            raise VerifyError(
+                f"an index of {buffer.name!r} is {indices[0].dtype}", hint="convert it with T.cast"
             )
         at, size = static_value(indices[0]), static_value(buffer.shape[0])
         is_known = buffer.scope is not Scope.GLOBAL and at is not None and size is not None
