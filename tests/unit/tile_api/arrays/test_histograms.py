@@ -79,6 +79,21 @@ def test_random_elements(x, dtype, edges, bins) -> None:
     assert_agrees(lambda x: np.histogram(x, bins, (edges[0], edges[-1])), x, exact=True)
 
 
+@pytest.mark.parametrize("target", ["cpu", "interpret"])
+def test_elements_are_added_where_their_bins_are(target) -> None:
+    def both(x, w):
+        edges = np.linspace(-2, 2, 90, dtype="float32")
+        return *np.histogram(x, 90, (-2, 2)), np.histogram(x, edges, weights=w)[0]
+
+    x = RANDOM.standard_normal(1003).astype("float32")
+    x[:6] = np.nan, np.inf, -np.inf, 2, -2, 1.9999999
+    w = filled(1003, "float32", 3)
+    function = Function(both, target=target)
+    for got, right in zip(function(x, w), both(x, w), strict=True):
+        np.testing.assert_array_equal(got, right)
+    assert str(function.explain(x, w)).count("scatter: of 1003 indices") == 2
+
+
 def test_gradients_of_weights() -> None:
     x, w = RANDOM.standard_normal(20), RANDOM.standard_normal(20)
     Backward(lambda x, w: np.histogram(x, 4, (-1, 1), weights=w)[0], x, w).check()

@@ -10,6 +10,7 @@ from tile_api.arrays.deriving import derive
 from tile_api.arrays.function import Function
 from tile_api.arrays.gradients.residuals import passes
 from tile_api.arrays.planning.plan import Blocks
+from tile_api.arrays.planning.traffic import machine_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::tile_core.errors.TileWarning")
 RNG = np.random.default_rng(0)
@@ -106,6 +107,37 @@ def test_a_row_is_cut_only_where_blocks_are_too_few(rows, blocks):
     made = derive(equations, Blocks(), "cuda:sm_80")  # where sorted runs are merged
     (merged,) = (kernel.text for kernel in made.kernels if SCATTER in kernel.text)
     assert f"BM={-(-5000 // blocks)}," in merged
+
+
+def test_no_more_blocks_than_a_cpu_has_cores():
+    """More would go through all indices again."""
+
+    def counted(i):
+        y = np.zeros(5000, "float32")
+        np.add.at(y, i, 1.0)
+        return y
+
+    i = tokens(5000, 4000)
+    function, machine = Function(counted, target="cpu"), machine_of("cpu")
+    assert machine is not None
+    assert f"BM={-(-5000 // machine.peaks.units)}," in function.source(i)
+    assert "BM=79," in Function(counted, target="cuda:sm_80").source(i)
+    np.testing.assert_array_equal(function(i), counted(i))
+
+
+def test_an_index_that_takes_long_is_computed_once():
+    def counted(x):
+        at = x
+        for k in range(12):
+            at = (at * at + k) % 97
+        y = np.zeros(97, "int64")
+        np.add.at(y, at, 1)
+        return y
+
+    x = tokens(97, 300)
+    function = Function(counted, target="cpu")
+    assert len(derive(function.equations(x), target="cpu").kernels) == 2
+    np.testing.assert_array_equal(function(x), counted(x))
 
 
 def test_places_found_among_running_totals():

@@ -125,7 +125,8 @@ def _kernels(
     names = (f"p{n}" for n in count())
     plans: list[Plan] = []
     choices: dict[int, Choice] = {}
-    whole = whole_plans(equations, blocks, cuts)
+    cores = machine.peaks.units if machine is not None and machine.rows == 1 else 0
+    whole = whole_plans(equations, blocks, cuts, cores)
     # The model of a GPU lowers a kernel all the way: a quarter of a second for a large one.
     most = MOST_RANKED if machine is None or machine.rows == 1 else MOST_RANKED // 2
     asked = max(FEWEST_RANKED, most // max(1, len(whole)))
@@ -192,20 +193,31 @@ def _begun(equations: Equations) -> list[Output]:
     return with_exact_quotients(outputs)
 
 
-def whole_plans(equations: Equations, blocks: Blocks, cuts: Cuts = BY_RULES) -> list[Plan]:
-    """Return a plan for each kernel, before any stream is shared."""
+def whole_plans(
+    equations: Equations, blocks: Blocks, cuts: Cuts = BY_RULES, cores: int = 0
+) -> list[Plan]:
+    """Return a plan for each kernel, before any stream is shared.
+
+    Parameters
+    ----------
+    cores
+        How many a CPU has, if they are for one.
+    """
     dtypes = {p.tensor: p.dtype for p in equations.parameters}
-    return _plans(equations, with_layouts(tasks_of(_begun(equations), cuts), dtypes), blocks)
+    tasks = with_layouts(tasks_of(_begun(equations), cuts), dtypes)
+    return _plans(equations, tasks, blocks, cores)
 
 
-def _plans(equations: Equations, tasks: Sequence[Task], blocks: Blocks) -> list[Plan]:
+def _plans(
+    equations: Equations, tasks: Sequence[Task], blocks: Blocks, cores: int = 0
+) -> list[Plan]:
     shapes = {p.tensor: p.shape for p in equations.parameters}
     shapes |= {o.name: o.shape for task in tasks for o in task.outputs}
     made = [
         plan
         for task in tasks
         for plan in (
-            [scatter_plan(task, blocks)]
+            [scatter_plan(task, blocks, cores)]
             if task.scatter is not None
             else (plans_of if task.is_streamed else _stepping)(reshaped(task, shapes), blocks)
         )

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from tile_api.arrays.capturing.array import Array
-from tile_api.arrays.capturing.creation import arange
+from tile_api.arrays.capturing.creation import arange, zeros
 from tile_api.arrays.capturing.elementwise import astype, lift, where
 from tile_api.arrays.capturing.folds import max, min
 from tile_api.arrays.capturing.folds import sum as total
+from tile_api.arrays.capturing.interpolation import searchsorted
 from tile_api.arrays.capturing.joins import diff
 from tile_api.arrays.capturing.products import matmul
 from tile_api.arrays.capturing.views import expand_dims, reshape, swapaxes
@@ -26,7 +27,7 @@ def histogram(
     edges = _edges(x, bins, range, "np.histogram")
     chosen = _chosen(x, lift(edges))
     if weights is None:
-        found: Any = total(chosen, 0)
+        found: Any = total(where(chosen, 1, 0), 0)
     else:
         w = _weights(weights, a)
         found = astype(total(where(chosen, expand_dims(w, 1), 0), 0, dtype=w.dtype), w.dtype)
@@ -75,10 +76,12 @@ def _weights(weights: Any, a: Any) -> Any:
 
 def _chosen(x: Any, edges: Any) -> Any:
     """Return which bin each element lies in, as a row of truth values."""
-    count, v = int(edges.size) - 1, expand_dims(x, 1)
-    above: Any = v < edges[1:]
-    is_last: Any = (v == edges[-1:]) & (arange(count) == count - 1)
-    return (v >= edges[:-1]) & (above | is_last)
+    count = int(edges.size) - 1
+    if not count:
+        return zeros((x.size, 0), "bool")
+    at: Any = searchsorted(edges, x, "right") - 1
+    at = where(x == edges[-1], count - 1, at)
+    return expand_dims(at, 1) == arange(count)
 
 
 def _edges(x: Any, bins: Any, range: Any, what: str, *, wide: bool = False) -> Any:

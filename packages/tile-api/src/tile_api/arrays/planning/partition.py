@@ -46,6 +46,8 @@ LONGEST_AGAIN = 128
 """Elements of a sum that is computed again for each that reads it."""
 SHARED = 3
 """Kernels that would compute a longer one: then it has a kernel of its own."""
+LONGEST_INDEX = 32
+"""Expressions in an index that each block of a scatter computes: of more it reads the result."""
 FEW_COLUMNS = 32
 """Results for each row that one block makes of what it has reduced."""
 
@@ -187,10 +189,26 @@ class _Partition:
             self.order.update(dict.fromkeys(i.free, k))
         scatter = scatter_of(o.element, o)
         assert scatter is not None
+        if sum(1 for _ in walk(scatter.index)) > LONGEST_INDEX:
+            o = _replaced(o, {scatter.index: self._all_of(scatter.index)})
+            scatter = scatter_of(o.element, o)
+            assert scatter is not None
         inner = dict.fromkeys(n for root in scatter.roots for n in outermost(root))
         o = _replaced(o, self._cut(dict.fromkeys(inner, _BEFORE)))
         why = tuple(dict.fromkeys(reasons))
         self.tasks.append(Task((o,), None, why, scatter=scatter_of(o.element, o)))
+
+    def _all_of(self, x: Expr) -> Expr:
+        """Add the kernel of an expression, for all values of its variables; return its load."""
+        if x not in self.made:
+            found = {i.value[0]: i for i in walk(x) if i.op == "index" and i.value[0] in x.free}
+            indices = tuple(
+                found[v] for v in sorted(found, key=lambda v: (self.order.get(v, 0), v))
+            )
+            self.made[x] = load(f"t{len(self.made)}", indices, x.dtype)
+            shape = tuple(i.value[1] for i in indices)
+            self.lower([Output(self.made[x].value, shape, x.dtype, indices, x)], (_BEFORE,))
+        return self.made[x]
 
     def _recur(self, outputs: Sequence[Output], reasons: Iterable[str]) -> list[Output]:
         """Add kernels of the recurrences in outputs; return what is left to compute."""

@@ -15,13 +15,21 @@ from tile_api.arrays.printing.kernel_text import KernelText, Tensor, Writer
 
 MOST_HELD = 8192
 """Elements of a result that a block collects."""
+MOST_CACHED = 1 << 17
+"""So many are close to a core of a CPU."""
 MOST_COLUMNS = 1024
 FEWEST_BLOCKS = 64
-"""Blocks of rows that keep a machine busy."""
+"""Blocks of rows that keep a GPU busy."""
 
 
-def scatter_plan(task: Task, blocks: Blocks) -> Plan:
-    """Return a kernel in which each block looks for the indices that are its own."""
+def scatter_plan(task: Task, blocks: Blocks, cores: int = 0) -> Plan:
+    """Return a kernel in which each block looks for the indices that are its own.
+
+    Parameters
+    ----------
+    cores
+        Of a CPU: more blocks would do no more than to go through the indices again.
+    """
     (output,), scatter = task.outputs, task.scatter
     assert scatter is not None
     extents = extents_of([output.element, *output.indices])
@@ -44,8 +52,8 @@ def scatter_plan(task: Task, blocks: Blocks) -> Plan:
     beside = prod(  # a size that is a symbol is that of many
         FEWEST_BLOCKS if isinstance(extents[v], Size) else max(1, extents[v]) for v in grid
     ) * max(1, -(-extents[columns[0]] // width) if columns else 1)
-    parts = -(-FEWEST_BLOCKS // beside)  # each goes through all indices
-    rows = max(1, min(MOST_HELD // width, -(-whole // parts)))
+    parts = -(-(cores or FEWEST_BLOCKS) // beside)  # each goes through all indices
+    rows = max(1, min((MOST_CACHED if cores else MOST_HELD) // width, -(-whole // parts)))
     axes[scatter.row] = Axis(scatter.row, whole, rows, "BM", "bx * BM", "i")
     axes |= {v: Axis(v, n, 1, "1", at, "") for (v, n), at in zip(scatter.over, LOOPS, strict=False)}
     axes |= {v: Axis(v, extents[v], 1, "1", f"g{k}", "") for k, v in enumerate(grid)}
