@@ -59,7 +59,7 @@ MISTAKES = [
           |
         2 | def kernel(A: T.Tensor((16,), "float23")):
           | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-        hint: use a name such as 'float16', 'bfloat16', 'int8' or 'float8_e4m3fn'
+        hint: did you mean 'float32'?
         """,
         whole=True,
     ),
@@ -115,7 +115,7 @@ MISTAKES = [
           |
         2 | def kernel(A: "T.Tensor((16,), 'float23')"):
           |            ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-        hint: use a name such as 'float16', 'bfloat16', 'int8' or 'float8_e4m3fn'
+        hint: did you mean 'float32'?
         """,
         whole=True,
     ),

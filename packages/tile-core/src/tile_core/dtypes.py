@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tile_core.errors import FrontendTypeError
 from tile_core.records import dataclass
+from tile_core.spelling import nearest
 
 if TYPE_CHECKING:
     import numpy as np
@@ -118,9 +119,12 @@ class DType(str):
         match = _SPELLING.match(text)
         base = ALIASES.get(match["base"], match["base"]) if match else text
         if match is None or base not in FORMATS:
+            near = nearest(text, [*FORMATS, *ALIASES])
             raise FrontendTypeError(
                 f"{text!r} is not an element type",
-                hint="use a name such as 'float16', 'bfloat16', 'int8' or 'float8_e4m3fn'",
+                hint=f"did you mean {near!r}?"
+                if near
+                else "use a name such as 'float16', 'bfloat16', 'int8' or 'float8_e4m3fn'",
             )
         lanes = int(match["lanes"] or 1)
         self = super().__new__(cls, base if lanes == 1 else f"{base}x{lanes}")
