@@ -122,8 +122,19 @@ def test_types_and_sizes(dtype, classes):
 
 
 @pytest.mark.parametrize("target", [*EMULATED, "cuda:sm_90a@sim"])
-def test_emulated(target):
-    require_kernels(logits_of(301, "bfloat16"), SETTINGS["one after the other"], target)
+@pytest.mark.parametrize("classes", [31, 301])
+def test_emulated(target, classes, monkeypatch):
+    """GPUs read whole vocabularies of this size at once: here in chunks."""
+    for kernel in "sample", "filter_logits":
+        monkeypatch.setattr(f"tile_nn.kernels.{kernel}.sizes", lambda *_: (64, 64))
+    require_kernels(logits_of(classes, "bfloat16"), SETTINGS["one after the other"], target)
+
+
+def test_tensors_that_ask_for_gradients():
+    logits = logits_of(50).requires_grad_()
+    found = tile_nn.sample(logits, torch.full((4,), 0.5), top_k=5)
+    assert torch.equal(found, tile_nn.sample(logits.detach(), torch.full((4,), 0.5), top_k=5))
+    assert not tile_nn.filter_logits(logits, top_k=5).requires_grad
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
@@ -187,6 +198,24 @@ def test_equal_logits_stay_together():
             assert (found > -torch.inf).sum() == count
     assert (tile_nn.filter_logits(logits, top_p=0.1) > -torch.inf).sum() == 2
     assert (tile_nn.filter_logits(logits, top_p=0.95) > -torch.inf).sum() == 5
+
+
+def test_zeros_of_both_signs_end_each_search():
+    """They are equal, and their bits are not: a search by bits went on between them."""
+    signs = np.where(np.arange(300) % 3 == 0, -0.0, 0.0).astype("float32")
+    for row in (signs, np.where(np.arange(300) % 7 == 0, -1, signs)):
+        logits, kept = torch.tensor(row)[None].float(), int((row == 0).sum())
+        for settings in ({"top_k": 5}, {"top_p": 0.9}, {"top_k": kept, "top_p": 0.5}):
+            found = tile_nn.filter_logits(logits, **settings)
+            assert (found > -torch.inf).sum() == kept, settings
+
+
+def test_an_endless_temperature_spreads_evenly():
+    logits = torch.tensor([[1.0, -torch.inf, 7, 3], [1, torch.inf, 7, torch.inf]])
+    p = tile_nn.filter_logits(logits, torch.full((2,), torch.inf), probabilities=True)
+    np.testing.assert_allclose(p, [[1 / 3, 0, 1 / 3, 1 / 3], [0, 0.5, 0, 0.5]], rtol=1e-6)
+    found = tile_nn.filter_logits(logits, torch.full((2,), torch.inf))
+    assert (found > -torch.inf).tolist() == [[True, False, True, True], [False, True, False, True]]
 
 
 def test_numbers_evenly_spread_give_the_distribution():

@@ -282,7 +282,8 @@ def filter_logits(
     )
     x, classes = logits.astype("float32"), logits.shape[-1]
     most = np.max(x, axis=-1, keepdims=True)
-    scale = np.where(temperature > 0, temperature, 1).astype("float32")
+    scale = np.where(temperature > 0, np.minimum(temperature, np.finfo("float32").max), 1)
+    scale = scale.astype("float32")
     count = np.where((temperature > 0) & (most < np.inf), top_k, 1)
     last = np.where((count < 1) | (count > classes), classes, count) - 1
     falling = np.sort(x, axis=-1)[..., ::-1]

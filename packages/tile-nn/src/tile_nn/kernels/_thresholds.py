@@ -75,7 +75,8 @@ def survey(
 def rates(highest: Any, temperature: Any, top_k: Any, rate: T.Ref, count: T.Ref) -> None:
     """Find the rate of powers of two, and how many stay: one, where that has all probability."""
     is_one = (highest == ENDLESS) | (not temperature > 0)
-    rate = T.if_then_else(is_one, 0.0, math.log2(math.e) / T.max(temperature, 1e-37))  # noqa: F841
+    heat = T.min(T.max(temperature, 1e-37), LARGEST)
+    rate = T.if_then_else(is_one, 0.0, math.log2(math.e) / heat)  # noqa: F841
     count = T.if_then_else(is_one, 1, top_k)  # noqa: F841
 
 
@@ -142,16 +143,17 @@ def bisect(
     top = highest + 0.0
     beyond = 0.0
     while low + 1 < high:
-        pivot = number_of(between(low, high))
+        middle = between(low, high)
+        pivot = number_of(middle)
         weigh(
             logits, row, size, left, pivot, top, highest, rate, is_count, rest, weight, above,
             below,
         )  # fmt: skip
         if beyond + weight >= goal:
-            low = key_of(above)
+            low = T.max(middle, key_of(above))  # -0.0 has a key below that of 0.0, its equal
         else:
             beyond += weight
-            high = T.max(low, key_of(below)) + 1
+            high = T.min(middle, T.max(low, key_of(below)) + 1)
             top = number_of(high - 1)
             T.copy(rest, left)
     threshold = number_of(low)

@@ -12,7 +12,15 @@ import tile_api as tile
 import tile_api.language as T
 from tile_nn import checks
 from tile_nn.kernels._row_settings import check_logits, filled, row_settings, sizes
-from tile_nn.kernels._thresholds import ENDLESS, find_threshold, least_of, rates, survey, weight_of
+from tile_nn.kernels._thresholds import (
+    ENDLESS,
+    LARGEST,
+    find_threshold,
+    least_of,
+    rates,
+    survey,
+    weight_of,
+)
 
 
 def filter_logits(
@@ -130,7 +138,7 @@ def _kernel(classes: int, dtype: str, probabilities: bool, size: int, threads: i
                                 weights[j] += T.if_then_else(is_in, w, 0.0)
                     T.reduce_sum(weights, one, dim=0)
                     total = one[0]
-                heat = T.if_then_else(temperature[row] > 0, temperature[row], 1.0)
+                heat = T.if_then_else(temperature[row] > 0, T.min(temperature[row], LARGEST), 1.0)
                 for n in T.serial(chunks):
                     if most[n] >= threshold:
                         for j in T.Parallel(size):
