@@ -4,14 +4,17 @@ Dynamo follows Python code into every function that it is not told to leave alon
 kernel it would make graphs of thousands of frames that check arguments or compile, in a minute or
 more, of which none has anything to do with tensors. A call is a break between two graphs instead;
 within a graph a kernel is an operator, as `as_torch_op` makes it. The modules of tile-nn choose
-operators by themselves, so they are followed.
+operators by themselves, and the alias of TileLang has functions of torch on its own: those are
+followed.
 """
 
 from __future__ import annotations
 
 import functools
+import os
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any, ParamSpec, TypeVar
 
 from tile_launch.late_imports import when_imported
@@ -20,6 +23,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _PACKAGES = tuple(f"tile_{part}" for part in ("api", "core", "cpu", "cuda", "hip", "launch", "sim"))
+_FOLLOWED = "tilelang"
 _RULES = "torch._dynamo.trace_rules"
 _FRAMES = "torch._dynamo.eval_frame"
 
@@ -62,7 +66,17 @@ def between_graphs(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def _skip() -> None:
-    skip = getattr(sys.modules[_RULES], "add", None)
-    if skip is not None:  # which torch does not promise
-        for package in _PACKAGES:
-            skip(package)
+    rules = sys.modules[_RULES]
+    places, read_again = getattr(rules, "SKIP_DIRS", None), getattr(rules, "_recompile_re", None)
+    if places is not None and read_again is not None:  # which torch does not promise
+        places.extend(place for package in _PACKAGES for place in _places(package))
+        read_again()
+
+
+def _places(package: str) -> list[str]:
+    """Return the files and folders of a package, but for what stands in for functions of torch."""
+    found = find_spec(package)
+    folder = os.path.dirname((found and found.origin) or "")
+    if not os.path.isdir(folder):
+        return []
+    return [os.path.join(folder, name) for name in os.listdir(folder) if name != _FOLLOWED]
