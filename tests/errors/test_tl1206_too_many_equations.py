@@ -24,6 +24,7 @@ def message(line, what) -> str:
 
 
 def test_many_expressions(program, monkeypatch):
+    monkeypatch.setattr(capture, "MOST_EXPRESSIONS", 5)
     monkeypatch.setattr(capture, "MOST_EQUATIONS", 5)
     line = "return np.exp(np.exp(np.exp(x)))"
     # two indices, an element, three functions of it
@@ -31,7 +32,9 @@ def test_many_expressions(program, monkeypatch):
 
 
 def test_expressions_within_expressions(program):
-    line = "return [x := x * 1.5 + x[:1] for _ in range(3000)][-1]"
+    # what a step carries is stored nowhere
+    step = "lambda c, v: ([c := c * 1.5 + v for _ in range(3000)][-1], v)"
+    line = f"import tile_api; return tile_api.scan({step}, x[0], x)[1]"
     told = message(line, "has expressions within expressions without end")
     assert refusal(program, line, TooManyEquations) == told
 
@@ -43,12 +46,20 @@ def test_no_end(program, monkeypatch):
     assert refusal(program, line, TooManyEquations) == told
 
 
-def test_the_loop_is_named(program):
+def test_many_expressions_wherever_they_are_cut(program, monkeypatch):
+    monkeypatch.setattr(capture, "MOST_IN_ALL", 1_000)
+    line = "return [x := x * 1.5 + x[:1] for _ in range(300)][-1]"
+    told = message(line, "comes to 1244 expressions")
+    assert refusal(program, line, TooManyEquations) == told
+
+
+def test_the_loop_is_named(program, monkeypatch):
+    monkeypatch.setattr(capture, "MOST_IN_ALL", 500)
     text = """
         def f(x):
             y = x[0]
             for step in range(
-                3000
+                300
             ):
                 for layer in range(1):
                     pass

@@ -106,7 +106,7 @@ def _reference(
     kernels: EditedKernels, arguments: Arguments, numpy: Callable[[Arguments], Results]
 ) -> Reference:
     equations = kernels.equations
-    elements = [o.element for o in equations.outputs]
+    elements = [o.element for o in equations.computed]
     extents = extents_of(elements)
     sizes = (prod(extents[v] for v in x.args[0].free) for x in walk(*elements) if x.op == "reduce")
     if max(sizes, default=0) <= MOST_ELEMENTS:
@@ -166,7 +166,7 @@ def _same(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> np.ndarray[Any, A
 
 def _rounding(equations: Equations) -> float:
     """Return the relative error of some roundings to the shortest float, and of the longest sum."""
-    met = [*walk(*(o.element for o in equations.outputs))]
+    met = [*walk(*(o.element for o in equations.computed))]
     types = [dtype_of(x.value) for x in met if x.op == "round"]
     types += [p.dtype for p in equations.parameters] + [o.dtype for o in equations.outputs]
     floats = [t.numpy().type for t in types if t.is_float]

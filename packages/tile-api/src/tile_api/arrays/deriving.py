@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from math import inf
@@ -13,7 +13,7 @@ from tile_api.arrays.equations.expressions import begin
 from tile_api.arrays.equations.numerics import is_fast
 from tile_api.arrays.equations.quotients import with_exact_quotients, without_quotients
 from tile_api.arrays.equations.sizes import LEAST, Size, ValueNeeded, names_in, usual
-from tile_api.arrays.explain import explained
+from tile_api.arrays.explain import KernelFacts, explained, facts_of
 from tile_api.arrays.planning.blocks import (
     FEWEST_RANKED,
     MOST_RANKED,
@@ -29,11 +29,12 @@ from tile_api.arrays.planning.reshaping import reshaped
 from tile_api.arrays.planning.scattered_operands import with_layouts
 from tile_api.arrays.planning.sorts import with_sorts
 from tile_api.arrays.planning.split import in_parts
+from tile_api.arrays.planning.stages import Stage, stages
 from tile_api.arrays.planning.tasks import Task
 from tile_api.arrays.planning.traffic import Machine, is_serial, machine_of
 from tile_api.arrays.pricing import pricer
 from tile_api.arrays.printing.chunk_text import recurring, recurring_plan
-from tile_api.arrays.printing.kernel_text import KernelText, Tensor, written
+from tile_api.arrays.printing.kernel_text import KernelText, Tensor, distinct, written
 from tile_api.arrays.printing.program_text import IMPORTS
 from tile_api.arrays.printing.scatter_text import scatter_plan, with_scatter
 from tile_api.arrays.running import Compiled, Derived
@@ -71,29 +72,103 @@ def derive(
     _require_elements(equations)
     with placed():
         machine = machine_of(target) if blocks is None else None
-        outputs = with_sorts(equations.outputs, is_serial=is_serial(target))
-    planned = replace(equations, outputs=tuple(outputs))
+        sorts_serially = is_serial(target)
+    parts = [*stages(equations)]
+    number = len({stage.key for stage in parts})
+    given = Given(refused, known if tuner is None else ())
+    request = _Request(blocks, machine, given, tuner, sorts_serially)
+    known_stages: dict[Hashable, _Written] = {}
+    kernels: list[KernelText] = []
+    remarks: dict[str, None] = {}
+    for k, stage in enumerate(parts):
+        found = known_stages.get(stage.key)
+        if found is None:
+            count = len({kernel.name for kernel in kernels})
+            found = _written(stage, request, number, count, k == len(parts) - 1)
+            known_stages[stage.key] = found
+            remarks |= dict.fromkeys(found.remarks)
+        names = dict(zip(found.stage.tensors, stage.tensors, strict=True))
+        kernels += _again(found.kernels, names, f"_{k}") if k else found.kernels
+    made = known_stages.values()
+    if machine is not None:
+        remarks |= dict.fromkeys(_for_sizes(equations))
+    source = "\n\n".join((IMPORTS, *(kernel.text for kernel in distinct(kernels))))
+    other = frozenset(c.plan.blocks for found in made for c in found.choices.values())
+    facts = [fact for found in made for fact in found.facts]
+    explanation = explained(facts, kernels, (*remarks, *equations.remarks))
+    return Derived(equations, source, tuple(kernels), explanation, other, is_fast())
+
+
+@dataclass(frozen=True)
+class _Request:
+    """How kernels are chosen: by these blocks, or for a machine, which may sort serially."""
+
+    blocks: Blocks | None
+    machine: Machine | None
+    given: Given
+    tuner: Tuner | None
+    sorts_serially: bool
+
+
+@dataclass(frozen=True)
+class _Written:
+    """The kernels of a stage as text, and what is to be told of them."""
+
+    stage: Stage
+    kernels: tuple[KernelText, ...]
+    facts: tuple[KernelFacts, ...]
+    choices: Mapping[int, Choice]
+    remarks: tuple[str, ...]
+
+
+def _written(stage: Stage, request: _Request, number: int, count: int, is_last: bool) -> _Written:
+    """Return the kernels of a stage.
+
+    Parameters
+    ----------
+    number
+        Of stages that have kernels of their own.
+    count
+        Of kernels that there are before.
+    """
+    machine, given = request.machine, request.given
+    outputs = with_sorts(stage.equations.outputs, is_serial=request.sorts_serially)
+    equations = replace(stage.equations, outputs=tuple(outputs))
     remarks: tuple[str, ...] = ()
     if machine is not None:
-        given = Given(refused, known if tuner is None else ())
-        found, remarks = _cheapest(planned, machine, given)
-        if tuner is not None:
-            found = _kernels(planned, Blocks(), machine, given, found.cuts, tuner)
-        remarks += _for_sizes(equations)
+        found, remarks = _cheapest(equations, machine, given, number)
+        if request.tuner is not None:
+            found = _kernels(equations, Blocks(), machine, given, found.cuts, number, request.tuner)
     else:
-        found = _kernels(planned, blocks or Blocks(), None, Given(), BY_RULES)
-    plans, tensors, choices = found.plans, found.tensors, found.choices
+        found = _kernels(equations, request.blocks or Blocks(), None, given, BY_RULES, number)
     function, kernels = printed_name(equations.name), []
-    for k, plan in enumerate(plans):
-        name = function if k == len(plans) - 1 else f"{function}_{k}"
+    for k, plan in enumerate(found.plans):
+        is_function = is_last and k == len(found.plans) - 1
+        name = function if is_function else f"{function}_{count + k}"
         write = _writer(plan.task)
-        made = {o.name for later in plans[k:] for o in later.finals}
-        kernels.append(write(name, plan, {n: t for n, t in tensors.items() if n not in made}))
-    source = "\n\n".join((IMPORTS, *(kernel.text for kernel in kernels)))
-    other = frozenset(c.plan.blocks for c in choices.values())
-    explanation = explained(plans, kernels, choices)
-    explanation = replace(explanation, remarks=(*remarks, *equations.remarks))
-    return Derived(equations, source, tuple(kernels), explanation, other, is_fast())
+        made = {o.name for later in found.plans[k:] for o in later.finals}
+        kernels.append(write(name, plan, {n: t for n, t in found.tensors.items() if n not in made}))
+    facts = facts_of(found.plans, kernels, found.choices)
+    return _Written(stage, tuple(kernels), facts, found.choices, remarks)
+
+
+def _again(
+    kernels: Sequence[KernelText], names: Mapping[str, str], suffix: str
+) -> list[KernelText]:
+    """Return kernels of a stage for another one.
+
+    Parameters
+    ----------
+    names
+        The tensors of the other one, by those that stand for them.
+    suffix
+        Behind the names of tensors that are between the kernels.
+    """
+
+    def renamed(tensors: Sequence[str]) -> tuple[str, ...]:
+        return tuple(names.get(name, f"{name}{suffix}") for name in tensors)
+
+    return [replace(k, inputs=renamed(k.inputs), outputs=renamed(k.outputs)) for k in kernels]
 
 
 def _for_sizes(equations: Equations) -> tuple[str, ...]:
@@ -119,6 +194,7 @@ def _kernels(
     machine: Machine | None,
     given: Given,
     cuts: Cuts,
+    number: int = 1,
     tuner: Tuner | None = None,
 ) -> _Kernels:
     tensors = _parameters(equations)
@@ -129,12 +205,12 @@ def _kernels(
     whole = whole_plans(equations, blocks, cuts, cores)
     # The model of a GPU lowers a kernel all the way: a quarter of a second for a large one.
     most = MOST_RANKED if machine is None or machine.rows == 1 else MOST_RANKED // 2
-    asked = max(FEWEST_RANKED, most // max(1, len(whole)))
+    asked = max(FEWEST_RANKED, most // max(1, len(whole) * number))
     for plan in whole:
         if machine is not None:
             choice = _choice(plan, tensors, machine, asked, given)
             if tuner is not None:
-                share = tuner.shared(len(whole))
+                share = tuner.shared(len(whole) * number)
                 choice = share.best(equations, choice, tensors, machine.target)
             choices[len(plans)], plan = choice, choice.plan
         for part in in_parts(plan, names):
@@ -148,7 +224,7 @@ def _parameters(equations: Equations) -> dict[str, Tensor]:
 
 
 def _cheapest(
-    equations: Equations, machine: Machine, given: Given
+    equations: Equations, machine: Machine, given: Given, number: int
 ) -> tuple[_Kernels, tuple[str, ...]]:
     """Return the kernels that take least, and what is to be told of the choice.
 
@@ -157,10 +233,10 @@ def _cheapest(
     ways = _ways(equations, machine)
     best = ways[0].cuts if ways else BY_RULES
     blocks = first_blocks(machine)
-    found = _kernels(equations, blocks, machine, given, best)
+    found = _kernels(equations, blocks, machine, given, best, number)
     if best == BY_RULES:
         return found, told_of(ways)
-    rules = _kernels(equations, blocks, machine, given, BY_RULES)
+    rules = _kernels(equations, blocks, machine, given, BY_RULES, number)
     price = pricer(_parameters(equations), machine.target)
     try:
         with warnings.catch_warnings():

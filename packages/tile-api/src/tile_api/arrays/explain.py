@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tile_api.arrays.equations.sizes import is_symbol
@@ -63,11 +64,20 @@ class Explanation:
 
     def __str__(self) -> str:
         """Return a paragraph for each kernel, and what users might not expect."""
-        return "\n\n".join((*map(str, self.kernels), *self.remarks))
+        return "\n\n".join((*self._paragraphs(), *self.remarks))
+
+    def _paragraphs(self) -> list[str]:
+        """Return what is to be told of each kernel, once if it runs several times."""
+        runs = Counter(kernel.name for kernel in self.kernels)
+        told = dict[str, str]()
+        for kernel in self.kernels:
+            often = f"\n  runs: {runs[kernel.name]} times" * (runs[kernel.name] > 1)
+            told.setdefault(kernel.name, f"{kernel}{often}")
+        return [*told.values()]
 
     def origins(self) -> tuple[Origin, ...]:
         """Return the same as tables, for pages."""
-        return tuple(_origin(*str(kernel).splitlines()) for kernel in self.kernels)
+        return tuple(_origin(*text.splitlines()) for text in self._paragraphs())
 
     def _repr_html_(self) -> str:
         """Return what notebooks show."""
@@ -83,25 +93,32 @@ def _origin(title: str, *lines: str) -> Origin:
     return Origin(title, tuple(Fact(name, value) for name, _, value in split))
 
 
-def explained(
+def facts_of(
     plans: Sequence[Plan], kernels: Iterable[KernelText], choices: Mapping[int, Choice]
-) -> Explanation:
+) -> tuple[KernelFacts, ...]:
     """Return what is to be told of kernels; `choices` are those of blocks, by number."""
-    return Explanation(
-        tuple(
-            KernelFacts(
-                kernel.name,
-                kernel.inputs,
-                kernel.outputs,
-                tuple(_roles(plan)),
-                (*(f"{s.name} = {s.kind}: {s.rule}" for s in plan.states), *plan.notes),
-                plan.task.reasons,
-                _expected(choices[k]) if k in choices else "",
-                choices[k].milliseconds if k in choices else 0.0,
-            )
-            for k, (plan, kernel) in enumerate(zip(plans, kernels, strict=True))
+    return tuple(
+        KernelFacts(
+            kernel.name,
+            kernel.inputs,
+            kernel.outputs,
+            tuple(_roles(plan)),
+            (*(f"{s.name} = {s.kind}: {s.rule}" for s in plan.states), *plan.notes),
+            plan.task.reasons,
+            _expected(choices[k]) if k in choices else "",
+            choices[k].milliseconds if k in choices else 0.0,
         )
+        for k, (plan, kernel) in enumerate(zip(plans, kernels, strict=True))
     )
+
+
+def explained(
+    facts: Iterable[KernelFacts], kernels: Iterable[KernelText], remarks: Sequence[str]
+) -> Explanation:
+    """Return what is to be told of kernels in the order in which they run, by facts of each."""
+    known = {fact.name: fact for fact in facts}
+    runs = (replace(known[k.name], inputs=k.inputs, outputs=k.outputs) for k in kernels)
+    return Explanation(tuple(runs), tuple(remarks))
 
 
 def _expected(choice: Choice) -> str:

@@ -237,11 +237,11 @@ class Function(Uncopied):
                 return program.of_tiles()
         return program.of_threads(self._lowered(derived))
 
-    def _lowered(self, derived: Derived) -> list[LoweredKernel]:
-        return [
-            lower(kernel, out_idx=outputs, target=self._target, pass_configs=derived.configs)
-            for kernel, outputs in traced(derived)
-        ]
+    def _lowered(self, derived: Derived) -> dict[str, LoweredKernel]:
+        return {
+            name: lower(kernel, out_idx=outputs, target=self._target, pass_configs=derived.configs)
+            for name, (kernel, outputs) in traced(derived).items()
+        }
 
     @concise
     def report(
@@ -257,7 +257,7 @@ class Function(Uncopied):
         from tile_api.report import ReportRequest, write_report  # few look at pages
 
         derived = self._of(*self._bound(args, kwargs))
-        made = self._lowered(derived)[kernel].lowered
+        made = self._lowered(derived)[derived.kernels[kernel].name].lowered
         origin = derived.explanation.origins()
         request = ReportRequest(made.kernel, made.target, made.options, made.host, origin=origin)
         write_report(request, path)

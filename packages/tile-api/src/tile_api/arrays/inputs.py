@@ -60,9 +60,10 @@ def _supply(equations: Equations, parameter: Parameter) -> Supply:
     if parameter.dtype.is_bool:
         return Supply(parameter, 0, 2)
     shapes = {p.tensor: p.shape for p in equations.parameters}
+    shapes |= {o.name: o.shape for o in equations.materialised}
     sizes = [
         size
-        for x in walk(*(o.element for o in equations.outputs))
+        for x in walk(*(o.element for o in equations.computed))
         if x.op == "load"
         for size, i in zip(shapes[x.value], x.args, strict=True)
         if any(n.op == "load" and n.value == parameter.tensor for n in walk(i))

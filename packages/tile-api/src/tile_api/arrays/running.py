@@ -18,7 +18,7 @@ from tile_api.arrays.explain import Explanation
 from tile_api.arrays.own_faults import blamed
 from tile_api.arrays.planning.plan import Blocks
 from tile_api.arrays.pricing import traced_text
-from tile_api.arrays.printing.kernel_text import KernelText
+from tile_api.arrays.printing.kernel_text import KernelText, distinct
 from tile_api.compiling import compile as compile_kernel
 from tile_api.pass_configs.keys import PassConfigKey
 from tile_core.errors import ArgumentLayoutError, Note, Span, TileError
@@ -53,9 +53,11 @@ class Derived:
         return {PassConfigKey.TL_ENABLE_FAST_MATH: True} if self.is_fast else None
 
 
-def traced(derived: Derived) -> list[tuple[Any, list[int]]]:
-    """Return each kernel of the text as a traced function, and the positions of its outputs."""
-    return traced_text(derived.equations.name, derived.source, derived.kernels)
+def traced(derived: Derived) -> dict[str, tuple[Any, list[int]]]:
+    """Return each kernel of the text by name: traced, and the positions of its outputs."""
+    kernels = distinct(derived.kernels)
+    made = traced_text(derived.equations.name, derived.source, kernels)
+    return {kernel.name: each for kernel, each in zip(kernels, made, strict=True)}
 
 
 class Compiled:
@@ -71,11 +73,13 @@ class Compiled:
         self.derived = derived
         self.function: types.FunctionType | None = None
         with blamed(derived.equations.name, "compiled", lambda: derived.source):
-            made = [
-                compile_kernel(kernel, out_idx=outputs, target=target, pass_configs=derived.configs)
-                for kernel, outputs in traced(derived)
-            ]
-        self.kernels = [*zip(made, derived.kernels, strict=True)]
+            made = {
+                name: compile_kernel(
+                    kernel, out_idx=outputs, target=target, pass_configs=derived.configs
+                )
+                for name, (kernel, outputs) in traced(derived).items()
+            }
+        self.kernels = [(made[k.name], k) for k in derived.kernels]
 
         self._constants = ConstantArrays(derived.equations.constants)
         held = [p.tensor for p in derived.equations.parameters]

@@ -16,6 +16,7 @@ from tile_api.arrays.capturing.element_types import element_type_of
 from tile_api.arrays.equations.dims import told
 from tile_api.arrays.equations.expressions import Expr, Indices, cast, computed_in
 from tile_api.arrays.equations.places import TRACE, here
+from tile_api.arrays.equations.recurrence import DEPTH
 from tile_api.arrays.equations.sizes import counted
 from tile_api.frontend.source import calling_span, span_of_line
 from tile_core.dtypes import DType
@@ -132,6 +133,8 @@ class Array(NDArrayOperatorsMixin):
     ----------
     serial
         The order of creation.
+    number
+        What tells it from others whenever the function is captured; None if it may not be stored.
     """
 
     __array_priority__ = 1000
@@ -155,15 +158,38 @@ class Array(NDArrayOperatorsMixin):
         self._at = at
         self._known: dict[Indices, Expr] = {}
         self.serial = next(_SERIALS)
+        trace = self._trace
+        is_own = trace is not None and not trace.is_within and DEPTH.get() == 1
+        self.number = next(trace.numbers) if trace is not None and is_own else None
+        if trace is not None and trace.materialised is not None:
+            trace.materialised.begin(self)
 
     def at(self, indices: Indices) -> Expr:
         """Return the element at `indices`."""
         found = self._known.get(indices)
         if found is None:
-            found = self._known[indices] = self._at(indices)
-            if self._trace is not None and self._place is not None:
-                self._trace.places.setdefault(found, self._place)
+            trace = self._trace
+            stored = None if trace is None else trace.materialised
+            found = self.computed_at(indices) if stored is None else stored.element(self, indices)
+            self._known[indices] = found
+            if trace is not None and self._place is not None:
+                trace.places.setdefault(found, self._place)
         return found
+
+    def forget(self) -> None:
+        """Ask anew for elements that were asked for."""
+        self._known.clear()
+
+    def computed_at(self, indices: Indices) -> Expr:
+        """Return the element at `indices`, computed even if the array is stored."""
+        trace = self._trace
+        if trace is None:
+            return self._at(indices)
+        outer, trace.is_within = trace.is_within, True
+        try:
+            return self._at(indices)
+        finally:
+            trace.is_within = outer
 
     def usable(self) -> Array:
         """Return what the array is now, which has to be of the function that is being captured.

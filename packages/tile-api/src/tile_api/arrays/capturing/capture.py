@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from inspect import signature
@@ -15,13 +15,28 @@ from tile_api.arrays.capturing import numpy_names
 from tile_api.arrays.capturing.array import NAMES, Array
 from tile_api.arrays.capturing.creation import CREATED
 from tile_api.arrays.capturing.elementwise import lift
+from tile_api.arrays.capturing.materialisation import (
+    MOST_EXPRESSIONS,
+    Graph,
+    Materialised,
+    Search,
+    Whole,
+    named,
+    weight,
+)
 from tile_api.arrays.capturing.numpy_names import NAMESPACE
 from tile_api.arrays.capturing.purity import impure, muted, raising
 from tile_api.arrays.equations import expressions as eq
 from tile_api.arrays.equations.aligned import aligned
-from tile_api.arrays.equations.dims import Symbol, dimension, name_of, variable_of
-from tile_api.arrays.equations.equations import Equations, Output, Parameter, described
-from tile_api.arrays.equations.expressions import Expr, const
+from tile_api.arrays.equations.dims import Symbol, dimension, name_of
+from tile_api.arrays.equations.equations import (
+    Equations,
+    Output,
+    Parameter,
+    described,
+    indices_of,
+)
+from tile_api.arrays.equations.expressions import Expr
 from tile_api.arrays.equations.places import TRACE, Trace, definition_of
 from tile_api.arrays.equations.sizes import (
     CONDITIONS,
@@ -32,11 +47,17 @@ from tile_api.arrays.equations.sizes import (
     whole,
 )
 from tile_api.frontend.source import raising_span
-from tile_core.errors import ElementUnknown, TileError
+from tile_core.errors import ElementUnknown, TileError, TooManyEquations
 from tile_launch.untraced import outside_of_graphs
 
 MOST_EQUATIONS = 2_000
-"""A function with more expressions looks unrolled."""
+"""A function with more expressions, and nowhere to cut it, looks unrolled."""
+MOST_IN_ALL = 20_000
+"""So does one with more, wherever it is cut."""
+
+
+Run = Callable[[Sequence[Parameter], Trace], Equations]
+"""Captures a function that takes such arrays."""
 
 
 def inside(function: types.FunctionType) -> types.FunctionType:
@@ -98,42 +119,72 @@ def captured(
     TileError
         If it does what cannot be captured; at the user's line.
     """
+    run = partial(_run, function, others=others, names=names)
     if CONDITIONS.get() is not None:
-        return _for_all_values(function, parameters, others, names)
-    first, again = Trace(function.__name__), Trace(function.__name__)
-    found = _run(function, parameters, others, first, names)
+        return _for_all_values(run, function.__name__, parameters)
+    found, first = _cut(run, function.__name__, parameters)
+    again = _again(first)
     try:
         with muted():
-            same = _run(function, parameters, others, again, names)
+            same = run(parameters, again)
     except Exception as error:
         raise raising(function, error) from error
     if found != same:
-        one, other = ([o.element for o in run.outputs] for run in (found, same))
+        one, other = ([o.element for o in run.computed] for run in (found, same))
         raise impure(function, one, other, {**again.places, **first.places})
     return found
 
 
-def _for_all_values(
-    function: types.FunctionType, parameters: Sequence[Parameter], others: Mapping[str, Any],
-    names: Any,
-) -> Equations:  # fmt: skip
+def _cut(run: Run, name: str, parameters: Sequence[Parameter]) -> tuple[Equations, Trace]:
+    """Capture a function; if it comes to many expressions, with arrays that are stored.
+
+    Raises
+    ------
+    TooManyEquations
+        If it comes to too many wherever it is cut.
+    """
+    first = _trace(name, Whole)
+    try:
+        found = run(parameters, first)
+        if _weight(found.outputs) <= MOST_EXPRESSIONS:
+            return found, first
+    except TooManyEquations:
+        pass
+    with muted():
+        graph = _trace(name, Graph)
+        run(parameters, graph)
+        search = _trace(name, partial(Search, reads=graph.materialised.reads))
+        run(parameters, search)
+        names = named(search.materialised.stored, [p.tensor for p in parameters])
+        last = _trace(name, partial(Materialised, names=names))
+        found = run(parameters, last)
+    parts = [_weight([o]) for o in found.materialised] + [_weight(found.outputs)]
+    if max(parts) > MOST_EQUATIONS or sum(parts) > MOST_IN_ALL:
+        raise last.unrolled(f"comes to {sum(parts)} expressions")
+    return found, last
+
+
+def _weight(outputs: Sequence[Output]) -> int:
+    return weight(*(o.element for o in outputs))
+
+
+def _for_all_values(run: Run, name: str, parameters: Sequence[Parameter]) -> Equations:
     """Capture a function that has symbols for sizes: what depends on their numbers is refused.
 
-    It runs twice, with other numbers, which must not make a difference.
+    It runs again, with other numbers, which must not make a difference.
     """
 
     def numbered(only: str = "") -> Equations:
         changed = [
             replace(p, shape=tuple(renumbered(n, only) for n in p.shape)) for p in parameters
         ]
-        return _run(function, changed, others, Trace(function.__name__), names)
+        return run(changed, _again(first))
 
-    def differs(name: str) -> bool:
+    def differs(symbol: str) -> bool:
         with muted():
-            return described(numbered(name)) != described(found)
+            return described(numbered(symbol)) != described(found)
 
-    eq.begin()
-    found = _run(function, parameters, others, Trace(function.__name__), names)
+    found, first = _cut(run, name, parameters)
     conditions = CONDITIONS.get() or {}
     with muted():
         token = CONDITIONS.set({})
@@ -153,13 +204,25 @@ def _for_all_values(
     return found
 
 
+def _again(trace: Trace) -> Trace:
+    """Return what captures a function once more as it was captured."""
+    return _trace(trace.function, trace.materialised.again)
+
+
+def _trace(name: str, materialised: Callable[[Trace], Whole]) -> Trace:
+    trace = Trace(name)
+    trace.materialised = materialised(trace)
+    return trace
+
+
 def _run(
-    function: types.FunctionType, parameters: Sequence[Parameter], others: Mapping[str, Any],
-    trace: Trace, names: Any,
+    function: types.FunctionType, parameters: Sequence[Parameter], trace: Trace,
+    others: Mapping[str, Any], names: Any,
 ) -> Equations:  # fmt: skip
     named = {n: Symbol(n) for p in parameters for n in p.dims if isinstance(n, str)}
     trace.taken = frozenset(p.name for p in parameters)
     tokens = NAMES.set(names), TRACE.set(trace)
+    eq.begin()  # what was met before, by chance, changes the order of no sum
     try:
         arguments = {p.name: _argument(function, p, named) for p in parameters}
         given = {**arguments, **others}
@@ -188,22 +251,25 @@ def _traced(
     several = isinstance(returned, (tuple, list))
     if several and not returned:
         raise _no_array(function, "nothing")
+    results = [_result(function, x) for x in (returned if several else [returned])]
+    trace.materialised.end(results)
     outputs = [
-        output_of(function, f"out{k}" if several else "out", x)
-        for k, x in enumerate(returned if several else [returned])
+        output_of(function, f"out{k}" if several else "out", x) for k, x in enumerate(results)
     ]
     elements = aligned([output.element for output in outputs])
     outputs = [replace(o, element=x) for o, x in zip(outputs, elements, strict=True)]
-    count = sum(1 for _ in eq.walk(*(output.element for output in outputs)))
-    if count > MOST_EQUATIONS:
-        raise trace.unrolled(f"comes to {count} expressions")
+    stored = [
+        Output(name, tuple(map(whole, x.shape)), x.dtype, indices, *aligned([element]))
+        for name, x, indices, element in trace.materialised.definitions()
+    ]
     structure = type(returned) if several else None
     remarks = tuple(trace.remarks)
     constants = tuple(trace.constants.values())
     taken = (*parameters, *(t.parameter for t in constants))
     return Equations(
-        function.__name__, taken, tuple(outputs), structure, remarks, constants=constants
-    )
+        function.__name__, taken, tuple(outputs), structure, remarks, constants=constants,
+        materialised=tuple(stored),
+    )  # fmt: skip
 
 
 def _argument(
@@ -237,12 +303,12 @@ def _no_array(function: types.FunctionType, what: str) -> ElementUnknown:
 
 def output_of(function: types.FunctionType, name: str, returned: Any) -> Output:
     """Return what a function returns as an output."""
+    x = _result(function, returned)
+    indices = indices_of(x.shape)
+    return Output(name, tuple(map(whole, x.shape)), x.dtype, indices, x.read_as(x.dtype, indices))
+
+
+def _result(function: types.FunctionType, returned: Any) -> Array:
     if not isinstance(returned, (Array, bool, int, float, np.generic, np.ndarray)):
         raise _no_array(function, f"{type(returned).__name__}, which is no array")
-    x = lift(returned)
-    indices: list[Expr] = []
-    for size in x.shape:
-        taken = frozenset().union(*(i.free for i in indices))
-        indices.append(const(0) if size == 1 else eq.index(variable_of(size, taken), whole(size)))
-    shape = tuple(map(whole, x.shape))
-    return Output(name, shape, x.dtype, tuple(indices), x.read_as(x.dtype, tuple(indices)))
+    return lift(returned)

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
 from dataclasses import field
 from typing import Any
 
 import numpy as np
 
-from tile_api.arrays.equations.expressions import Expr, const, load, walk
-from tile_api.arrays.equations.sizes import Size
+from tile_api.arrays.equations.dims import variable_of
+from tile_api.arrays.equations.expressions import Expr, const, index, load, walk
+from tile_api.arrays.equations.sizes import Size, whole
 from tile_api.arrays.equations.substitution import substituted
 from tile_core.dtypes import DType
 from tile_core.records import dataclass
 
 _PRINTED = re.compile(
-    r"T|tile|np|main|launch|in_numpy|threads|k[ot]|b[xyz]|B[MNC]|[d-j]|ro?|g\d+|[pt]\d+|out\d*|first|last|wholly|rest"
+    r"T|tile|np|main|launch|in_numpy|threads|k[ot]|b[xyz]|B[MNC]|[d-j]|ro?|g\d+|[pt]\d+(_\d+)?|out\d*|first|last|wholly|rest"
 )
 """Names that the text of a kernel uses for what is its own."""
 
@@ -94,11 +96,20 @@ class Output:
         return load(tensor, (substituted(i, first) for i in self.indices), self.dtype)
 
 
+def indices_of(shape: Sequence[int]) -> tuple[Expr, ...]:
+    """Return the index variable of each dimension; the constant 0 where its size is 1."""
+    indices: list[Expr] = []
+    for size in shape:
+        taken = frozenset().union(*(i.free for i in indices))
+        indices.append(const(0) if size == 1 else index(variable_of(size, taken), whole(size)))
+    return tuple(indices)
+
+
 def described(equations: Equations) -> list[object]:
     """Return what tells equations apart that have symbols for sizes, whatever their numbers."""
     numbers: dict[Expr, int] = {}
     made: list[object] = [t.digest for t in equations.constants]
-    for o in equations.outputs:
+    for o in equations.computed:
         for x in walk(*o.indices, o.element):
             if x not in numbers:
                 numbers[x] = len(numbers)
@@ -125,6 +136,8 @@ class Equations:
         For which values of symbols they are right, as expressions of Python.
     constants
         Arrays that the function is not called with: kernels take them as its last parameters.
+    materialised
+        Arrays that are computed once and stored, each before those that load its elements.
     """
 
     name: str
@@ -135,6 +148,12 @@ class Equations:
     dimensions: tuple[tuple[str, ...], ...] = ()
     conditions: tuple[str, ...] = ()
     constants: tuple[ConstantArray, ...] = ()
+    materialised: tuple[Output, ...] = ()
+
+    @property
+    def computed(self) -> tuple[Output, ...]:
+        """All arrays that are computed: those that are materialised, then the results."""
+        return (*self.materialised, *self.outputs)
 
     @property
     def arguments(self) -> tuple[Parameter, ...]:

@@ -53,6 +53,8 @@ def evaluated(
     held = {t.parameter.name: t.values for t in equations.constants} | {**arguments}
     tensors = {p.tensor: held[p.name] for p in equations.parameters}
     with np.errstate(all="ignore"):
+        for x in equations.materialised:
+            tensors[x.name] = _output(tensors, precise, x)
         return [_output(tensors, precise, x) for x in equations.outputs]
 
 

@@ -32,11 +32,21 @@ class Definition:
 
 
 def definitions(equations: Equations) -> list[Definition]:
-    """Return names for reductions and for what is read twice; the last are the outputs."""
-    elements = [o.element for o in equations.outputs]
+    """Return names for reductions and for what is read twice; the last are the outputs.
+
+    Arrays that are materialised stand before what loads their elements.
+    """
+    taken = {p.tensor for p in equations.parameters} | {o.name for o in equations.computed}
+    stored = equations.materialised
+    groups = [*([o] for o in stored), [o for o in equations.outputs if o not in stored]]
+    return [d for outputs in groups for d in _definitions(outputs, taken)]
+
+
+def _definitions(outputs: Sequence[Output], taken: set[str]) -> list[Definition]:
+    """Return definitions for what is computed at once; their names are taken then."""
+    elements = [o.element for o in outputs]
     readers = Counter(arg for x in walk(*elements) for arg in dict.fromkeys(x.args))
-    taken = {*(p.tensor for p in equations.parameters), *(o.name for o in equations.outputs)}
-    places = [i for o in equations.outputs for i in o.indices]
+    places = [i for o in outputs for i in o.indices]
     extents = {x.value[0]: x.value[1] for x in walk(*places, *elements) if x.op == "index"}
     carried = {x.value[0] for x in walk(*elements) if x.op == "carry"}
     made: list[Definition] = []
@@ -55,15 +65,13 @@ def definitions(equations: Equations) -> list[Definition]:
         indices = tuple(index(v, n) for v, n in extents.items() if v in x.free)
         made.append(Definition(name, indices, rebuild(x, dict(known))))
         known[x] = load(name, indices, x.dtype)
-    return made + [
-        Definition(o.name, o.indices, rebuild(o.element, dict(known))) for o in equations.outputs
-    ]
+    return made + [Definition(o.name, o.indices, rebuild(o.element, dict(known))) for o in outputs]
 
 
 def listed(equations: Equations) -> tuple[str, ...]:
     """Return the lines: parameters, names for parts, results."""
     lines = [f"{p.name}: {p.dtype}[{', '.join(map(str, p.shape))}]" for p in equations.parameters]
-    outputs = {o.name: o for o in equations.outputs}
+    outputs = {o.name: o for o in equations.computed}
     for d in definitions(equations):
         place = ", ".join(i.value[0] if i.op == "index" else str(i.value) for i in d.indices)
         told = _type(outputs[d.name]) if d.name in outputs else ""

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import linecache
 import types
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
@@ -45,6 +48,12 @@ class Trace:
         Names of arrays that the function is called with.
     constants
         Arrays that stand in it.
+    materialised
+        What gives elements of arrays where some of them are stored.
+    numbers
+        Those of arrays that may be stored: no others are made than when it is captured again.
+    is_within
+        Whether what is made now is no array of the function itself.
     """
 
     function: str
@@ -54,6 +63,9 @@ class Trace:
     count: int = 0
     remarks: dict[str, None] = field(default_factory=dict)
     constants: dict[object, ConstantArray] = field(default_factory=dict)
+    materialised: Any = None
+    numbers: Iterator[int] = field(default_factory=itertools.count)
+    is_within: bool = False
 
     def constant(self, values: np.ndarray[Any, Any], dtype: DType) -> Parameter:
         """Return what kernels take an array as that stands in the function: equal ones are one."""
@@ -83,6 +95,20 @@ class Trace:
 
 TRACE: ContextVar[Trace | None] = ContextVar("trace", default=None)
 """Set while a function is captured."""
+
+
+@contextmanager
+def within() -> Iterator[None]:
+    """Make arrays that are none of the function itself that is captured: they are not stored."""
+    trace = TRACE.get()
+    if trace is None:
+        yield
+        return
+    outer, trace.is_within = trace.is_within, True
+    try:
+        yield
+    finally:
+        trace.is_within = outer
 
 
 def here(trace: Trace | None) -> Place | None:

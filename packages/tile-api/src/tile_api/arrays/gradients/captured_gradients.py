@@ -14,6 +14,7 @@ from tile_api.arrays.capturing.elementwise import lift
 from tile_api.arrays.equations import expressions as eq
 from tile_api.arrays.equations.equations import Equations, Output, Parameter
 from tile_api.arrays.equations.expressions import Expr, Indices, rebuild, walk
+from tile_api.arrays.equations.places import within
 from tile_api.arrays.equations.substitution import substituted
 from tile_api.arrays.gradients.adjoint import adjoint
 from tile_api.arrays.gradients.passes import check_cotangents, names_of
@@ -32,7 +33,8 @@ def captured_vjp(
     names = {n: f"{n}_within_{depth}" for n in arrays}
     for n, x in arrays.items():
         bound.arguments[n] = _placeholder(names[n], x)
-    returned = function(*bound.args, **bound.kwargs)
+    with within():
+        returned = function(*bound.args, **bound.kwargs)
     several = isinstance(returned, (tuple, list))
     outputs = [
         output_of(function, f"out{k}", y) for k, y in enumerate(returned if several else [returned])

@@ -13,8 +13,8 @@ from tile_api.arrays.capturing.array import Array
 from tile_api.arrays.constant_arrays import ConstantArrays, as_given
 from tile_api.arrays.equations.equations import Equations, Output
 from tile_api.arrays.equations.expressions import computed_in, const
-from tile_api.arrays.gradients.adjoint import adjoint
 from tile_api.arrays.gradients.residuals import Passes, passes
+from tile_api.arrays.gradients.stages import adjoint_of
 from tile_api.frontend.source import calling_span
 from tile_core.errors import ArgumentCountError, ArrayShapeError, NoGradient
 
@@ -57,7 +57,7 @@ class Differentiable:
         """Return its vector-Jacobian product as a program of its own, which saves nothing."""
         with self._lock:
             if wrt not in self._adjoints:
-                made = adjoint(self._plain, wrt)
+                made = adjoint_of(self._plain, wrt)
                 arguments, count = self.equations.arguments, len(self.equations.parameters)
                 constants = made.parameters[len(arguments) : count]
                 parameters = (*arguments, *made.parameters[count:], *constants)

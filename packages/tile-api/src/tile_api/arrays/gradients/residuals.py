@@ -17,6 +17,7 @@ from tile_api.arrays.equations.expressions import Expr, const, extents_of, walk
 from tile_api.arrays.equations.recurrence import steps_of
 from tile_api.arrays.gradients.adjoint import adjoint, new_name, prepared
 from tile_api.arrays.gradients.extrema import is_extremum, is_rounded_alike, position_of
+from tile_api.arrays.gradients.stages import adjoint_of
 from tile_api.arrays.gradients.sums import partial_sums
 from tile_api.arrays.planning.partition import is_long
 from tile_api.arrays.reductions.groups import grouped, is_product_of_two
@@ -49,6 +50,8 @@ class Passes:
 
 def passes(equations: Equations, wrt: Sequence[str]) -> Passes:
     """Return a program and its vector-Jacobian product, which reads what the program saves."""
+    if equations.materialised:
+        return _of_stages(equations, wrt)
     equations = prepared(equations)
     saved = dict(_states(equations))
     taken = {p.tensor for p in equations.parameters} | {o.name for o in equations.outputs}
@@ -76,6 +79,25 @@ def passes(equations: Equations, wrt: Sequence[str]) -> Passes:
         forward,
         replace(whole, parameters=tuple(parameters)),
         tuple(takes),
+        tuple(c.tensor for c in cotangents),
+    )
+
+
+def _of_stages(equations: Equations, wrt: Sequence[str]) -> Passes:
+    """Return the passes of equations with arrays that are stored: these are what is saved."""
+    whole = adjoint_of(equations, wrt)
+    count = len(equations.materialised)
+    computed = (*whole.materialised[count:], *whole.outputs)
+    met = {n.value for n in walk(*(o.element for o in computed)) if n.op == "load"}
+    saved = [o for o in equations.materialised if o.name in met]
+    parameters = [p for p in whole.parameters if p.tensor in met]
+    parameters += [Parameter(o.name, o.shape, o.dtype) for o in saved]
+    forward = replace(equations, outputs=(*equations.outputs, *saved), structure=tuple)
+    cotangents = whole.parameters[len(equations.parameters) :]
+    return Passes(
+        forward,
+        replace(whole, parameters=tuple(parameters), materialised=whole.materialised[count:]),
+        tuple(p.tensor for p in parameters),
         tuple(c.tensor for c in cotangents),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tile_api.arrays.equations.evaluate import once_begun
@@ -63,6 +63,14 @@ class KernelText:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     symbols: tuple[str, ...] = ()
+
+
+def distinct(kernels: Iterable[KernelText]) -> list[KernelText]:
+    """Return each kernel once, as it is where it runs first."""
+    made: dict[str, KernelText] = {}
+    for kernel in kernels:
+        made.setdefault(kernel.name, kernel)
+    return [*made.values()]
 
 
 _FAST = "tile.PassConfigKey.TL_ENABLE_FAST_MATH"

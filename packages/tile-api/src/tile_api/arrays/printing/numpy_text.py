@@ -50,6 +50,7 @@ class _Text:
         self.sequences: dict[Steps, list[_Carried]] = {}
         self.sliced = ""
         self.parameters = {p.tensor: p for p in equations.parameters}
+        self.tensors = self.parameters | {o.name: o for o in equations.materialised}
 
     def lines(self) -> Iterator[str]:
         equations = self.equations
@@ -61,12 +62,18 @@ class _Text:
             spans = ", ".join(f":{n}" for n in self.extents.values())
             comma = "," * (len(self.extents) == 1)
             yield f"    {names}{comma} = np.ogrid[{spans}{comma}]"
-        outputs = {o.name: o for o in equations.outputs}
+        computed = {o.name: o for o in equations.computed}
+        stored = {o.name for o in equations.materialised}
         for d in self.made:
             yield from self._scans(d.value)
-            if d.name not in outputs:
+            if d.name in stored:
+                yield f"    {d.name} = {self._result(d)}"
+            elif d.name not in computed:
                 yield f"    {d.name} = {self(d.value)}"
-        results = [self._result(d) for d in self.made if d.name in outputs]
+        made = {d.name: d for d in self.made}
+        results = [
+            o.name if o.name in stored else self._result(made[o.name]) for o in equations.outputs
+        ]
         joined = ", ".join(results)
         yield f"    return {joined}" if equations.structure is None else f"    return ({joined},)"
 
@@ -125,7 +132,7 @@ class _Text:
 
     def _result(self, d: Definition) -> str:
         """Return an output: the axes of its indices, in their order."""
-        (o,) = (o for o in self.equations.outputs if o.name == d.name)
+        o = next(o for o in self.equations.computed if o.name == d.name)
         wanted = [self.axes[i.value[0]] for i in d.indices if i.op == "index"]
         rest = [axis for axis in range(len(self.axes)) if axis not in wanted]
         whole = tuple(n if a in wanted else 1 for a, n in enumerate(self.extents.values()))
@@ -175,18 +182,18 @@ class _Text:
         return repr(x.value) if x.dtype in ("int64", "float32") else f"np.{x.dtype}({x.value!r})"
 
     def _load(self, x: Expr) -> str:
-        parameter = self.parameters.get(x.value)
-        if parameter is None:
+        tensor = self.tensors.get(x.value)
+        if tensor is None:
             if self.sliced in x.free:
                 return f"np.take({x.value}, [t], axis={self.axes[self.sliced]})"
             return str(x.value)  # a definition: it has all axes
         places = []
-        for i, size in zip(x.args, parameter.shape, strict=True):
+        for i, size in zip(x.args, tensor.shape, strict=True):
             is_inside = i.op == "const" or (i.op == "index" and at_most(i.value[1], size))
             # Elements that nothing chooses may lie outside.
             places.append(self(i) if is_inside else f"np.clip({self(i)}, 0, {size - 1})")
         text = f"{x.value}[{', '.join(places) or '()'}]"
-        return text if parameter.dtype == x.dtype else f'{text}.astype("{x.dtype}")'
+        return text if tensor.dtype == x.dtype else f'{text}.astype("{x.dtype}")'
 
     def _reduced(self, x: Expr) -> str:
         kind, variable, extent = x.value

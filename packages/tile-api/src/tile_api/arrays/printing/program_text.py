@@ -14,7 +14,7 @@ from tile_api.arrays.equations.equations import Equations
 from tile_api.arrays.equations.listing import digest, listed
 from tile_api.arrays.equations.sizes import LEAST, usual
 from tile_api.arrays.inputs import supplies
-from tile_api.arrays.printing.kernel_text import KernelText
+from tile_api.arrays.printing.kernel_text import KernelText, distinct
 from tile_api.arrays.printing.numpy_source import function_in_numpy
 from tile_api.arrays.printing.numpy_text import IN_NUMPY, equations_in_numpy, sizes_told
 from tile_api.lowered import LoweredKernel
@@ -55,11 +55,11 @@ class Program:
 
     def of_tiles(self) -> str:
         """Return the file with the kernels as they are compiled."""
-        texts = [_short_lines(kernel.text.splitlines()) for kernel in self.kernels]
+        texts = [_short_lines(kernel.text.splitlines()) for kernel in distinct(self.kernels)]
         return self._file(texts, lambda kernel: f"{kernel.name}()")
 
-    def of_threads(self, lowered: Sequence[LoweredKernel]) -> str:
-        """Return the file with what each kernel became for one thread of a GPU.
+    def of_threads(self, lowered: Mapping[str, LoweredKernel]) -> str:
+        """Return the file with what each kernel became for one thread of a GPU, by its name.
 
         Raises
         ------
@@ -67,11 +67,12 @@ class Program:
             If the target is no GPU.
         """
         texts = []
-        for kernel, made in zip(self.kernels, lowered, strict=True):
+        for kernel in distinct(self.kernels):
+            made = lowered[kernel.name]
             told = f"Compute what one thread does for {', '.join(kernel.outputs)}."
             lines = expert_function(made.lowered, kernel.name, told)
             texts.append("\n".join(lines).lstrip("\n") + "\n")
-        target = lowered[0].target.removesuffix("@sim") if lowered else ""
+        target = next((made.target for made in lowered.values()), "").removesuffix("@sim")
         return self._file(
             texts,
             lambda kernel: f"tile.compile({kernel.name}, target=TARGET)",

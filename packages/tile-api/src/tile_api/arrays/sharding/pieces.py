@@ -80,11 +80,13 @@ def placements(equations: Equations, symbol: str) -> tuple[Placement, ...]:
     Whole
         If the equations are not right for pieces.
     """
-    split = {
-        p.tensor: tuple(factor_of(n, symbol) for n in p.shape)
-        for p in equations.parameters
-    }  # fmt: skip
-    pieces = _Pieces(symbol, split, _recurrences(equations.outputs))
+    tensors = [(p.tensor, p.shape) for p in equations.parameters]
+    tensors += [(o.name, o.shape) for o in equations.materialised]
+    split = {name: tuple(factor_of(n, symbol) for n in shape) for name, shape in tensors}
+    pieces = _Pieces(symbol, split, _recurrences(equations.computed))
+    for o in equations.materialised:
+        if isinstance(found := pieces.placement(o), str):
+            raise Whole(f"parts of {o.name}, which is stored, would be joined by {found}")
     return tuple(pieces.placement(output) for output in equations.outputs)
 
 

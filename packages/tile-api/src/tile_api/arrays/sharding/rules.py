@@ -15,7 +15,7 @@ from tile_api.arrays.dynamic import with_symbols
 from tile_api.arrays.equations.equations import Equations, Parameter
 from tile_api.arrays.equations.expressions import Expr, const, index, make, rebuild, reduce, walk
 from tile_api.arrays.equations.sizes import LEAST, ValueNeeded
-from tile_api.arrays.gradients.adjoint import adjoint
+from tile_api.arrays.gradients.stages import adjoint_of
 from tile_api.arrays.sharding.pieces import Placement, Whole, factor_of, placements
 from tile_core.errors import TileError
 
@@ -116,7 +116,7 @@ def sharding_of(
     """
 
     def derive(equations: Equations) -> Equations:
-        return equations if wrt is None else adjoint(replace(equations, constants=()), wrt)
+        return equations if wrt is None else adjoint_of(replace(equations, constants=()), wrt)
 
     cotangents = tuple(p.name for p in derive(plain).parameters[len(plain.parameters) :])
     rules, whole = _alone(plain, capture, derive, machines, len(machines) - 1)
@@ -241,6 +241,11 @@ class _Split:
         ]
         if [tuple(output.shape) for output in few.outputs] != wanted:
             raise Whole(f"the program gives something else for a piece of {n}")
+        if len(few.materialised) != len(equations.materialised):
+            raise Whole(f"the program stores other arrays for a piece of {n}")
+        pairs = zip(few.materialised, equations.materialised, strict=True)
+        if any(one.element is not _of_one(many.element, symbol) for one, many in pairs):
+            raise Whole(f"what is stored for a piece of {n} may be something else")
         for one, many, placement in zip(few.outputs, equations.outputs, found, strict=True):
             if isinstance(placement, int) and n == 0:
                 continue  # there are no elements
