@@ -159,7 +159,7 @@ def widened(text: str) -> str:
 
 def run_lines(program: Program, arguments: Sequence[Any], spelled: Any) -> Values:
     """Return all values of a program; `spelled` changes its lines."""
-    values = [*arguments]
+    values = [*map(np.asarray, arguments)]  # sums of arrays without dimensions are scalars
     for step in program.steps:
         values.append(_value(spelled(step.text), step, values))
     return values

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import runpy
 
 import numpy as np
@@ -12,6 +13,7 @@ from tile_api.arrays.capturing import capture, materialisation
 from tile_api.arrays.capturing.materialisation import MOST_BETWEEN, weight
 from tile_api.arrays.function import Function
 from tile_api.arrays.printing.numpy_text import equations_in_numpy
+from tile_core.errors import ImpureFunction
 
 
 def heat(u, steps=12):
@@ -245,3 +247,15 @@ def test_dimensions_are_split_as_before(wrt):
     few, many = (Function(rows).sharding(x, n, machines=2, wrt=wrt) for n in (2, 30))
     assert few.rules == many.rules
     assert few.rules
+
+
+def test_a_long_function_that_differs_each_time_is_told():
+    steps = itertools.count(20)
+
+    def function(x):
+        for _ in range(next(steps)):
+            x = x + 0.125 * np.roll(np.tanh(x), 1)
+        return x
+
+    with pytest.raises(ImpureFunction):
+        Function(function).equations(np.zeros(7))

@@ -103,57 +103,68 @@ class Reads:
     ----------
     arrays
         The numbers of the arrays that its elements are computed from.
-    bits
-        Of all its elements; infinite if it cannot be stored, as it depends on more than indices.
+    elements
+        How many it has; infinite if it cannot be stored, as it depends on more than indices.
     """
 
     arrays: frozenset[int]
-    bits: float
+    elements: float
 
 
 class Graph(Whole):
-    """Which arrays are computed from which ones: all are loaded, by their numbers.
+    """Which arrays are computed from which ones: all but views and the like are loads, by number.
 
     Attributes
     ----------
     reads
         Of each array, by its number.
+    loaded
+        The numbers of the arrays that are worth storing.
     """
 
     def __init__(self, trace: Trace) -> None:
         super().__init__(trace)
-        self.made: list[Made] = []
         self.reads: dict[int, Reads] = {}
+        self.loaded: set[int] = set()
+        self._last: Made | None = None
 
     def begin(self, x: Made) -> None:
-        """Remember an array."""
+        """Look at the array before: what it is made of is known by now."""
         if x.number is not None:
-            self.made.append(x)
-
-    def element(self, x: Made, indices: Indices) -> Expr:
-        """Return an element of an array, as it is loaded."""
-        if x.number is None:
-            return x.computed_at(indices)
-        return eq.load(f"#{x.number}", indices, x.dtype)
+            self.end(())
+            self._last = x
 
     def end(self, returned: Iterable[Made]) -> None:
-        """Look at all arrays that were made."""
-        for x in self.made:
-            assert x.number is not None
-            self.reads[x.number] = self._reads(x)
+        """Look at the last array."""
+        if self._last is not None:
+            self._look_at(self._last)
 
-    def _reads(self, x: Made) -> Reads:
+    def element(self, x: Made, indices: Indices) -> Expr:
+        """Return an element of an array, as it is loaded if it is worth storing."""
+        if x.number is not None and x.number not in self.reads:
+            self._look_at(x)
+        if x.number in self.loaded:
+            return eq.load(f"#{x.number}", indices, x.dtype)
+        return x.computed_at(indices)
+
+    def _look_at(self, x: Made) -> None:
+        assert x.number is not None
+        if x.number in self.reads:
+            return
         indices = indices_of(x.shape)
+        self.reads[x.number] = Reads(frozenset(), inf)
         try:
             found = x.computed_at(indices)
         except Exception:  # it only stands for a type: nobody asks for an element
-            return Reads(frozenset(), inf)
-        nodes = [*eq.walk(found)]
-        numbers = (n.value[1:] for n in nodes if n.op == "load" and n.value.startswith("#"))
+            return
+        loads = (n.value for n in eq.walk(found) if n.op == "load")
+        numbers = frozenset(int(name[1:]) for name in loads if name.startswith("#"))
         own = frozenset().union(*(i.free for i in indices))
         is_stored = found.free <= own and 0 not in x.shape and x.dtype.packing == 1
-        bits = prod(map(usual, x.shape)) * x.dtype.bits if is_stored else inf
-        return Reads(frozenset(map(int, numbers)), bits)
+        elements = prod(map(usual, x.shape)) if is_stored else inf
+        self.reads[x.number] = Reads(numbers, elements)
+        if weight(found) > FEW:
+            self.loaded.add(x.number)
 
 
 class Search(Whole):
@@ -190,6 +201,8 @@ class Search(Whole):
     def end(self, returned: Iterable[Made]) -> None:
         """Go through the arrays that the results are made of, in the order of their making."""
         known = {x.number: x for x in self.made if x.number is not None}
+        if known.keys() != self.reads.keys():  # no two captures are alike, which is told later
+            return
         results = {x.number for x in returned if x.number is not None}
         order = self._needed(results)
         last = self._last_readers(order, results)
@@ -244,12 +257,12 @@ class Search(Whole):
             live.append(number)
             live = [n for n in live if last.get(n, -1) > number]
             new = {n for n in live if self.weights[n] > FEW}
-            bits = sum((self.reads[n].bits for n in new), 0.0)
-            if not new or bits == inf:
+            elements = sum((self.reads[n].elements for n in new), 0.0)
+            if not new or elements == inf:
                 continue
-            is_late = 3 * heaviest >= MOST_BETWEEN
-            if best is None or (not is_late, bits) <= best:
-                best, found = (not is_late, bits), (k, new)
+            is_late = 4 * heaviest >= MOST_BETWEEN
+            if best is None or (not is_late, elements) <= best:
+                best, found = (not is_late, elements), (k, new)
         return found
 
 

@@ -5,7 +5,7 @@ A stored array has an adjoint, which is stored, too: the sum of what all those g
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tile_api.arrays.equations.equations import Equations, Output, Parameter, indices_of
@@ -17,15 +17,13 @@ MOST_TERMS = 4
 """Stages that read an array, after which what they give is summed and stored."""
 
 
-def adjoint_of(
-    equations: Equations, wrt: Sequence[str], saved: Mapping[Expr, Expr] | None = None
-) -> Equations:
+def adjoint_of(equations: Equations, wrt: Sequence[str]) -> Equations:
     """Return the equations of a vector-Jacobian product: see `adjoint`.
 
     Arrays that `equations` store are stored by what is returned, too.
     """
     if not equations.materialised:
-        return adjoint(equations, wrt, saved)
+        return adjoint(equations, wrt)
     return _Stages(equations, wrt).adjoint()
 
 
