@@ -10,7 +10,7 @@ import numpy as np
 from tile_api.arrays.capturing.capture import captured
 from tile_api.arrays.equations.equations import Equations, Parameter
 from tile_api.arrays.equations.evaluate import evaluated
-from tile_api.arrays.gradients.adjoint import adjoint
+from tile_api.arrays.gradients.stages import adjoint_of
 from tile_core.dtypes import dtype_of
 
 STEP = 1e-6
@@ -30,7 +30,7 @@ def gradients(function, cotangents, *arrays) -> list[Any]:
     """Return the gradients with respect to all arrays of floats, by the interpreter."""
     equations = equations_of(function, *arrays)
     wrt = [p.name for p in equations.parameters if p.dtype.is_float]
-    backward = adjoint(equations, wrt)
+    backward = adjoint_of(equations, wrt)
     held = zip((p.name for p in backward.parameters), (*arrays, *cotangents), strict=True)
     return evaluated(backward, dict(held))
 

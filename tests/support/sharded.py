@@ -11,7 +11,7 @@ import numpy as np
 
 from tile_api.arrays.equations.evaluate import evaluated
 from tile_api.arrays.function import Function
-from tile_api.arrays.gradients.adjoint import adjoint
+from tile_api.arrays.gradients.stages import adjoint_of
 from tile_api.arrays.sharding.rules import Rule
 
 JOINS = {"sum": np.add, "max": np.maximum, "min": np.minimum}
@@ -83,13 +83,13 @@ def check_gradient_rules(
     given = function._bound(arrays, others)[0]
     sharding = function.sharding(*arrays, machines=machines, wrt=wrt, **others)
     random = np.random.default_rng(1)
-    cotangents = adjoint(function.equations(*arrays, **others), wrt).parameters[len(given) :]
+    cotangents = adjoint_of(function.equations(*arrays, **others), wrt).parameters[len(given) :]
     weights = {p.name: random.integers(-3, 4, p.shape).astype(p.dtype.numpy()) for p in cotangents}
     assert sharding.cotangents == tuple(weights)
 
     def run(named):
         equations = function.equations(**{name: named[name] for name in given}, **others)
-        return evaluated(adjoint(equations, wrt), named)
+        return evaluated(adjoint_of(equations, wrt), named)
 
     for rule in sharding.rules:
         assert_holds(run, rule, given | weights, machines, roundings)

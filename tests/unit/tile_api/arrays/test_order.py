@@ -8,7 +8,7 @@ import numpy as np
 
 import tile_api as tile
 from tile_api.arrays.deriving import derive
-from tile_api.arrays.gradients.adjoint import adjoint
+from tile_api.arrays.gradients.stages import adjoint_of
 from tile_api.arrays.planning.plan import Blocks
 
 
@@ -31,7 +31,7 @@ ARGUMENTS = [np.ones((8, 16)), np.ones(16), np.ones(16)]
 def sources() -> tuple[str, str]:
     """Return kernels of a function, and those of its gradients."""
     function = tile.function(wanted)
-    backward = adjoint(function.equations(*ARGUMENTS), ["x", "w"])
+    backward = adjoint_of(function.equations(*ARGUMENTS), ["x", "w"])
     return function.source(*ARGUMENTS), derive(backward, Blocks()).source
 
 

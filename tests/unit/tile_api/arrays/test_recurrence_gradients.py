@@ -15,8 +15,8 @@ from support.recurrent_programs import before, filtered, within
 from tile_api.arrays.deriving import derive
 from tile_api.arrays.equations.evaluate import evaluated
 from tile_api.arrays.function import Function
-from tile_api.arrays.gradients.adjoint import adjoint
 from tile_api.arrays.gradients.residuals import passes
+from tile_api.arrays.gradients.stages import adjoint_of
 from tile_api.arrays.planning.plan import Blocks
 from tile_api.arrays.printing.numpy_text import equations_in_numpy
 
@@ -316,7 +316,7 @@ def test_rounding_of_a_running_sum_is_that_of_a_span() -> None:
 
 def test_equations_of_a_gradient_in_numpy() -> None:
     function, *arrays = SLOPES["mirrored"]
-    made = adjoint(equations_of(function, *arrays), ["x", "h"])
+    made = adjoint_of(equations_of(function, *arrays), ["x", "h"])
     weights = [floats(3), floats(5, 3)]
     names = {"np": np, "math": math}
     exec("\n".join(equations_in_numpy(made)), names)

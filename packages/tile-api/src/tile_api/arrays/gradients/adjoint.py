@@ -46,7 +46,7 @@ INFINITE = float("inf")
 def adjoint(
     equations: Equations, wrt: Sequence[str], saved: Mapping[Expr, Expr] | None = None
 ) -> Equations:
-    """Return the equations of a vector-Jacobian product.
+    """Return the equations of a vector-Jacobian product, of equations that store no arrays.
 
     Parameters
     ----------
@@ -60,6 +60,7 @@ def adjoint(
     Equations
         They take what `equations` take, and a cotangent for each output of floats.
     """
+    assert not equations.materialised
     eq.begin(*(o.element for o in equations.outputs))
     taken = {p.tensor for p in equations.parameters} | {o.name for o in equations.outputs}
     cotangents: list[Parameter] = []
