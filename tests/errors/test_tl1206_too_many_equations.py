@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from support.captured_arrays import refusal, told
-from tile_api.arrays.capturing import capture
+from tile_api.arrays.capturing import capture, materialisation
 from tile_api.arrays.capturing.capture import captured
 from tile_api.arrays.equations import places
 from tile_api.arrays.equations.equations import Parameter
@@ -43,6 +43,16 @@ def test_no_end(program, monkeypatch):
     monkeypatch.setattr(places, "MOST_ARRAYS", 100)
     line = "while True: x = x + 1"
     told = message(line, "made 100 arrays, and there is no end to it")
+    assert refusal(program, line, TooManyEquations) == told
+
+
+def test_a_step_that_reads_again_and_again(program, monkeypatch):
+    """It has as many elements as there are ways through it, and none of them may be stored."""
+    monkeypatch.setattr(materialisation.Cut, "most", 1_000)
+    monkeypatch.setattr(materialisation.Whole, "most", 1_000)
+    step = "lambda c, v: ([c := c + np.roll(c, 1) * np.roll(c, 2) for _ in range(30)][-1], v)"
+    line = f"import tile_api; return tile_api.scan({step}, x[0], x)[0]"
+    told = message(line, "asks for more than 1000 elements of arrays")
     assert refusal(program, line, TooManyEquations) == told
 
 

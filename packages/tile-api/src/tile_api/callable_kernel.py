@@ -14,8 +14,8 @@ from tile_api.launching import Launcher
 from tile_api.tracebacks import shortened
 from tile_core.errors import ArgumentCountError, TileError
 from tile_core.ir.node import Node
+from tile_launch.dynamo import between_graphs
 from tile_launch.keyword_arguments import in_order
-from tile_launch.untraced import between_graphs
 
 if TYPE_CHECKING:
     from tile_api.arguments import Signature

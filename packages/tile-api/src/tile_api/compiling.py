@@ -16,7 +16,7 @@ from tile_api.settings import Settings
 from tile_api.tracebacks import concise
 from tile_core.pass_manager.instrumentation import recorded, timed
 from tile_core.plugins.host import PluginHost, default_host
-from tile_launch.untraced import outside_of_graphs
+from tile_launch.dynamo import outside_of_graphs
 
 
 @concise

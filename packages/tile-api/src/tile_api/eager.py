@@ -18,8 +18,8 @@ from tile_api.settings import environment_of_code
 from tile_core.errors import ArgumentCountError, ConstBindingError, FrontendTypeError, LaunchError
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.host_data import HostNames, tensor_of
+from tile_launch.dynamo import outside_of_graphs
 from tile_launch.symbol_solver import check_rank, plain_view, shape_of, strides_of
-from tile_launch.untraced import outside_of_graphs
 
 
 class EagerFunction:

@@ -23,7 +23,7 @@ from tile_core.errors import ArgumentCountError, FrontendTypeError, OutputError
 from tile_core.ir.stmt import Kernel
 from tile_core.needed_packages import needed
 from tile_core.records import Uncopied
-from tile_launch.untraced import between_graphs, outside_of_graphs
+from tile_launch.dynamo import between_graphs, outside_of_graphs
 
 if TYPE_CHECKING:
     from tile_core.tasks import Executors

@@ -12,7 +12,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 import tile_launch.forks  # noqa: F401  (from now on it sees forks)
-from tile_launch.untraced import leave_alone
+from tile_launch.dynamo import leave_alone
 
 if TYPE_CHECKING:
     from tile_launch.describe_bundle import inspect

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from math import inf
@@ -41,7 +41,7 @@ from tile_api.arrays.running import Compiled, Derived
 from tile_api.arrays.tuning import Tuner
 from tile_api.frontend.source import placed
 from tile_core.errors import TileError
-from tile_launch.untraced import outside_of_graphs
+from tile_launch.dynamo import outside_of_graphs
 
 MOST_REFUSED = 3
 """Blocks that do not compile until the fault is taken for one of the program."""
@@ -77,7 +77,7 @@ def derive(
     number = len({stage.key for stage in parts})
     given = Given(refused, known if tuner is None else ())
     request = _Request(blocks, machine, given, tuner, sorts_serially)
-    known_stages: dict[Hashable, _Written] = {}
+    known_stages: dict[str, _Written] = {}
     kernels: list[KernelText] = []
     remarks: dict[str, None] = {}
     for k, stage in enumerate(parts):

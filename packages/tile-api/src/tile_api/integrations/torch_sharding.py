@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import torch
 
-from tile_launch.late_imports import when_imported
+from tile_launch.import_hooks import when_imported
 
 _MODULE = "torch.distributed.tensor"
 

@@ -14,12 +14,12 @@ from tile_core.layout import Fragment, Layout, row_major
 from tile_core.ops.operator import TileOperator, operators_in
 from tile_core.ops.rule import InferLevel, Rule, ThreadMachine, select
 from tile_core.passes.inference.conflicts import ANNOTATION, SCALAR
+from tile_core.passes.inference.divergent_tiles import refuse_divergent_tiles
 from tile_core.passes.inference.free_layouts import Members, choose_freely
 from tile_core.passes.inference.inference_state import NOBODY, Layouts
 from tile_core.passes.inference.parallel_nests import LoopNests, Nest, survey
 from tile_core.passes.inference.reducer_layouts import narrow_reducers
 from tile_core.passes.inference.register_indices import tell_of_chosen_registers
-from tile_core.passes.inference.torn_tiles import refuse_torn_tiles
 from tile_core.passes.layout_report import Reason
 from tile_core.remarks import remark
 from tile_core.target import Target
@@ -113,7 +113,7 @@ def _begin(
     for op, rule in chosen.items():
         remark("passed", "select_rule", f"@{op.mnemonic} is lowered by {rule.name}", op.span)
     found = LoopNests({}, {}, {}) if simt is None else survey(kernel)
-    refuse_torn_tiles(kernel, found.floating)
+    refuse_divergent_tiles(kernel, found.floating)
     state = Layouts(target, chosen, _touching(kernel), _views(kernel), simt, found)
     _annotations(kernel, state, admits)
     return state, _members(ops, found)

@@ -48,7 +48,7 @@ from tile_api.arrays.equations.sizes import (
 )
 from tile_api.frontend.source import raising_span
 from tile_core.errors import ElementUnknown, TileError, TooManyEquations
-from tile_launch.untraced import outside_of_graphs
+from tile_launch.dynamo import outside_of_graphs
 
 MOST_EQUATIONS = 2_000
 """A function with more expressions, and nowhere to cut it, looks unrolled."""

@@ -17,15 +17,18 @@ from typing import Protocol
 
 from tile_api.arrays.equations import expressions as eq
 from tile_api.arrays.equations.equations import indices_of
-from tile_api.arrays.equations.expressions import Expr, Indices, cast, computed_in
+from tile_api.arrays.equations.expressions import Expr, Indices, cast, computed_in, const
 from tile_api.arrays.equations.places import Trace
 from tile_api.arrays.equations.sizes import usual
 from tile_core.dtypes import DType
+from tile_core.errors import TooManyEquations
 
 MOST_EXPRESSIONS = 400
 """A function of no more is captured as it is."""
 MOST_ASKED = 5_000
 """Elements of arrays that are asked for until it is known to come to more."""
+MOST_WITH_CUTS = 100_000
+"""So many are asked for where arrays are stored: a function that asks for more is not cut."""
 MOST_BETWEEN = 120
 """Expressions of an array, in terms of those that are stored."""
 LOOP = 24
@@ -63,6 +66,8 @@ def weight(*roots: Expr) -> int:
 class Whole:
     """Nothing is stored, unless the function comes to too many expressions."""
 
+    most = MOST_ASKED
+
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self.asked = 0
@@ -74,7 +79,11 @@ class Whole:
         """Do nothing with the results."""
 
     def element(self, x: Made, indices: Indices) -> Expr:
-        """Return an element of an array.
+        """Return an element of an array, as it is computed or loaded."""
+        return self.computed(x, indices)
+
+    def computed(self, x: Made, indices: Indices) -> Expr:
+        """Return an element of an array, computed.
 
         Raises
         ------
@@ -82,8 +91,8 @@ class Whole:
             If it is one of too many.
         """
         self.asked += 1
-        if self.asked > MOST_ASKED:
-            raise self.trace.unrolled(f"asks for more than {MOST_ASKED} elements of arrays")
+        if self.asked > self.most:
+            raise self.trace.unrolled(f"asks for more than {self.most} elements of arrays")
         return x.computed_at(indices)
 
     def definitions(self) -> list[Definition]:
@@ -93,6 +102,18 @@ class Whole:
     def again(self, trace: Trace) -> Whole:
         """Return the same for another time that the function is captured."""
         return Whole(trace)
+
+
+class Cut(Whole):
+    """Some arrays are stored; those without elements have none that could be read."""
+
+    most = MOST_WITH_CUTS
+
+    def computed(self, x: Made, indices: Indices) -> Expr:
+        """Return an element of an array, computed."""
+        if 0 in x.shape:
+            return const(0, computed_in(x.dtype))
+        return super().computed(x, indices)
 
 
 @dataclass(frozen=True)
@@ -111,7 +132,7 @@ class Reads:
     elements: float
 
 
-class Graph(Whole):
+class Graph(Cut):
     """Which arrays are computed from which ones: all but views and the like are loads, by number.
 
     Attributes
@@ -145,7 +166,7 @@ class Graph(Whole):
             self._look_at(x)
         if x.number in self.loaded:
             return eq.load(f"#{x.number}", indices, x.dtype)
-        return x.computed_at(indices)
+        return self.computed(x, indices)
 
     def _look_at(self, x: Made) -> None:
         assert x.number is not None
@@ -154,7 +175,9 @@ class Graph(Whole):
         indices = indices_of(x.shape)
         self.reads[x.number] = Reads(frozenset(), inf)
         try:
-            found = x.computed_at(indices)
+            found = self.computed(x, indices)
+        except TooManyEquations:
+            raise
         except Exception:  # it only stands for a type: nobody asks for an element
             return
         loads = (n.value for n in eq.walk(found) if n.op == "load")
@@ -167,7 +190,7 @@ class Graph(Whole):
             self.loaded.add(x.number)
 
 
-class Search(Whole):
+class Search(Cut):
     """Finds the cuts of a function.
 
     Parameters
@@ -196,7 +219,7 @@ class Search(Whole):
         """Return an element of an array, as it is computed or loaded."""
         if x.number in self.stored:
             return eq.load(f"#{x.number}", indices, x.dtype)
-        return x.computed_at(indices)
+        return self.computed(x, indices)
 
     def end(self, returned: Iterable[Made]) -> None:
         """Go through the arrays that the results are made of, in the order of their making."""
@@ -266,7 +289,7 @@ class Search(Whole):
         return found
 
 
-class Materialised(Whole):
+class Materialised(Cut):
     """The arrays that are stored while a function is captured.
 
     Parameters
@@ -283,7 +306,7 @@ class Materialised(Whole):
     def element(self, x: Made, indices: Indices) -> Expr:
         """Return an element of an array, as it is computed or loaded."""
         if x.number is None or x.number not in self.names:
-            return x.computed_at(indices)
+            return self.computed(x, indices)
         self.met[x.number] = x
         return eq.load(self.names[x.number], indices, x.dtype)
 
@@ -294,7 +317,7 @@ class Materialised(Whole):
             for number in left:
                 x = self.met[number]
                 indices = indices_of(x.shape)
-                found = x.computed_at(indices)
+                found = self.computed(x, indices)
                 are_floats = x.dtype.is_float and found.dtype.is_float
                 element = cast(found, computed_in(x.dtype) if are_floats else x.dtype)
                 made[number] = self.names[number], x, indices, element

@@ -107,15 +107,30 @@ def indices_of(shape: Sequence[int]) -> tuple[Expr, ...]:
 
 def described(equations: Equations) -> list[object]:
     """Return what tells equations apart that have symbols for sizes, whatever their numbers."""
+    return [*(t.digest for t in equations.constants), *structure_of(equations.computed)]
+
+
+def structure_of(outputs: Sequence[Output], tensors: dict[str, int] | None = None) -> list[object]:
+    """Return what tells apart how outputs are computed, but for their names.
+
+    Parameters
+    ----------
+    tensors
+        If it is given, tensors that are loaded are told by numbers, which it gets.
+    """
     numbers: dict[Expr, int] = {}
-    made: list[object] = [t.digest for t in equations.constants]
-    for o in equations.computed:
+    made: list[object] = []
+    for o in outputs:
         for x in walk(*o.indices, o.element):
             if x not in numbers:
                 numbers[x] = len(numbers)
                 args = [numbers[arg] for arg in x.args]
-                made.append((x.op, args, str(x.value), x.dtype))
-        made.append((str(o.shape), o.dtype, numbers[o.element]))
+                value = x.value
+                if x.op == "load" and tensors is not None:
+                    value = tensors.setdefault(value, len(tensors))
+                made.append((x.op, args, str(value), x.dtype))
+        indices = [numbers[i] for i in o.indices]
+        made.append((str(o.shape), o.dtype, indices, numbers[o.element]))
     return made
 
 

@@ -6,11 +6,10 @@ make: they have the same kernels.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from tile_api.arrays.equations.equations import Equations, Output, Parameter
-from tile_api.arrays.equations.expressions import Expr, walk
+from tile_api.arrays.equations.equations import Equations, Output, Parameter, structure_of
 
 
 @dataclass(frozen=True)
@@ -28,7 +27,7 @@ class Stage:
     """
 
     equations: Equations
-    key: Hashable
+    key: str
     tensors: tuple[str, ...]
 
 
@@ -36,29 +35,18 @@ def stages(equations: Equations) -> Iterator[Stage]:
     """Yield the stages of equations, in the order in which they run."""
     given = {p.tensor: p for p in equations.parameters}
     if not equations.materialised:
-        yield Stage(equations, None, ())
+        yield Stage(equations, "", ())
         return
     made = {o.name for o in equations.materialised}
     groups: list[tuple[Output, ...]] = [(o,) for o in equations.materialised]
     groups.append(tuple(o for o in equations.outputs if o.name not in made))
     for group in groups:
-        numbers: dict[Expr, int] = {}
         names: dict[str, int] = {}
-        told: list[object] = []
-        for x in walk(*(x for o in group for x in (*o.indices, o.element))):
-            numbers[x] = len(numbers)
-            value = x.value
-            if x.op == "load":
-                value = names.setdefault(value, len(names))
-            told.append((x.op, tuple(numbers[arg] for arg in x.args), value, x.dtype))
-        told += [(given[name].shape, given[name].dtype) for name in names]
-        told += [
-            (o.shape, o.dtype, tuple(numbers[i] for i in o.indices), numbers[o.element])
-            for o in group
-        ]
+        told = structure_of(group, names)
+        told += [(str(given[name].shape), given[name].dtype) for name in names]
         mine = replace(
             equations, parameters=tuple(given[name] for name in names), outputs=group,
             structure=tuple, constants=(), materialised=(),
         )  # fmt: skip
-        yield Stage(mine, tuple(told), (*names, *(o.name for o in group)))
+        yield Stage(mine, repr(told), (*names, *(o.name for o in group)))
         given |= {o.name: Parameter(o.name, o.shape, o.dtype) for o in group}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from tile_launch.late_imports import when_imported
+from tile_launch.import_hooks import when_imported
 
 
 def test_things_are_done_behind_the_module_once(tmp_path, monkeypatch):

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any, ParamSpec, TypeVar
 
-from tile_launch.late_imports import when_imported
+from tile_launch.import_hooks import when_imported
 
 P = ParamSpec("P")
 R = TypeVar("R")

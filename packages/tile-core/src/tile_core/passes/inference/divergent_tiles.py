@@ -36,7 +36,7 @@ from tile_core.ir.visitor import expressions_in, statements_in
 from tile_core.records import dataclass
 
 
-def refuse_torn_tiles(kernel: Kernel, floating: Iterable[Buffer]) -> None:
+def refuse_divergent_tiles(kernel: Kernel, floating: Iterable[Buffer]) -> None:
     """Refuse tiles that threads change apart and that something reads as one.
 
     The `floating` tiles are those that statements of every thread access.
@@ -99,10 +99,10 @@ class _Survey:
         """Refuse the first tile that is read otherwise than by the thread that wrote it."""
         for tile, stores in self.stores.items():
             if tile in self.readers:
-                raise _torn(stores[0], self.readers[tile])
+                raise _divergent(stores[0], self.readers[tile])
             for load, span in self.loads.get(tile, ()):
                 if not any(self._is_own(load, store) for store in stores):
-                    raise _torn(stores[0], load.span or span)
+                    raise _divergent(stores[0], load.span or span)
 
     def _is_own(self, load: Load, store: Store) -> bool:
         """Whether each thread reads, of what threads store apart, its own elements."""
@@ -123,7 +123,7 @@ class _Survey:
         return {var for var in nodes_of(index, Var) if self.uniform.varies(var)}
 
 
-def _torn(store: Store, reader: Span | None) -> LayoutConflict:
+def _divergent(store: Store, reader: Span | None) -> LayoutConflict:
     name = store.buffer.name
     return LayoutConflict(
         f"{name!r} is whole in each thread, and here threads change it apart, each its own copy",
