@@ -75,12 +75,12 @@ BACKWARD = Program(keys_and_values, {"q": (1, 1, 40, 16), "k": (1, 1, 70, 16), "
      (BACKWARD, None, 2), (LIKELY, None, 2)],
 )  # fmt: skip
 def test_every_way_is_right(program, cuts, kernels, target, monkeypatch) -> None:
-    def plans(equations, blocks, _):
+    def plans(equations, blocks, _, *rest):
         if cuts is not None:
-            return real(equations, blocks, cuts)
+            return real(equations, blocks, cuts, *rest)
         reductions = (n for o in equations.outputs for n in walk(o.element))
         inner = min((n for n in reductions if n.op == "reduce"), key=lambda n: n.serial)
-        return real(equations, blocks, Cuts(frozenset([inner])))
+        return real(equations, blocks, Cuts(frozenset([inner])), *rest)
 
     real = deriving.whole_plans
     monkeypatch.setattr(deriving, "whole_plans", plans)
