@@ -15,6 +15,7 @@ class Scope(Enum):
     """The memory a buffer lives in, under TileLang's names."""
 
     GLOBAL = "global"
+    SIGNALS = "global.signals"  # flags that blocks of all ranks raise and wait for
     SHARED = "shared"  # one copy per block
     FRAGMENT = "local.fragment"  # one logical tile per block, spread over its threads
     LOCAL = "local"  # one array per thread
@@ -36,7 +37,7 @@ class Scope(Enum):
     @property
     def is_global(self) -> bool:
         """Whether the elements outlive a block and accesses are bounds-checked."""
-        return self is Scope.GLOBAL
+        return self in (Scope.GLOBAL, Scope.SIGNALS)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

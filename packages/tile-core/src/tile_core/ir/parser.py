@@ -99,6 +99,7 @@ class _Reader:
         if c.accept("["):
             c.items("]", lambda: self._number(c, self._declared(c)))
         c.expect("(")
+        self._announce_scalars(c)
         params = c.items(")", lambda: self._parameter(c))
         outputs = self._integers(c) if c.accept("->") else ()
         c.expect(":")
@@ -132,7 +133,17 @@ class _Reader:
         name = self._declared(c)
         if c.here.text in {s.value for s in MemoryScope}:
             return self._buffer(c, name)
-        return self._number(c, name)
+        known = self.scope.things.get(name)
+        made = self._number(c, name)
+        return self._define(known) if isinstance(known, Var) else made
+
+    def _announce_scalars(self, c: Cursor) -> None:
+        """Make scalar parameters known to the shapes in front of them."""
+        for k, token in enumerate(c.tokens[c.at : -2], c.at):
+            kind = c.tokens[k + 2]
+            if token.kind == kind.kind == "name" and c.tokens[k + 1].text == ":":
+                if kind.text not in {s.value for s in MemoryScope}:
+                    self._number(Cursor(c.tokens, c.line, k + 2), token.text)
 
     def _declared(self, c: Cursor) -> str:
         """Read the name that a type follows."""

@@ -17,6 +17,7 @@ from tile_core.ops.reduce import Reduce
 from tile_core.ops.reducer import ReducerFinalize, ReducerInit, ReducerUpdate
 from tile_core.ops.remote_copy import RemoteCopy
 from tile_core.ops.scan import Scan
+from tile_core.ops.signals import Signal, WaitSignal
 from tile_core.ops.thread_program import TensorMapParameter, ThreadProgram
 
 _CLASSES: tuple[type[Leaf], ...] = (
@@ -47,9 +48,11 @@ _CLASSES: tuple[type[Leaf], ...] = (
     RemoteCopy,
     Scan,
     SetRegisters,
+    Signal,
     TensorMapParameter,
     ThreadProgram,
     Transpose,
     WaitProducts,
+    WaitSignal,
 )
 OPERATORS: dict[str, type[Leaf]] = {cls.mnemonic: cls for cls in _CLASSES}

@@ -1,4 +1,4 @@
-"""Barriers in memory are no numbers: what stands there is the machine's own affair."""
+"""Barriers in memory and signals are no numbers: what stands there is the machine's affair."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tile_core.ir.stmt import Kernel, Leaf, Store
 
 
 def verify_barriers(kernel: Kernel) -> None:
-    """Check that nothing reads or writes barriers as if they were elements of a tile.
+    """Check that nothing reads or writes barriers or signals as if they were elements of a tile.
 
     Raises `FrontendTypeError` at the first statement or expression that does.
     """
@@ -28,6 +28,13 @@ def verify_barriers(kernel: Kernel) -> None:
 
 
 def _refuse(buffer: Buffer, done: str, span: Span | None) -> None:
+    if buffer.scope is Scope.SIGNALS:
+        raise FrontendTypeError(
+            f"{buffer.name!r} holds signals, which are not {done} as numbers",
+            span=span,
+            notes=(Note(f"{buffer.name} is declared here", buffer.span),),
+            hint="use T.signal, T.wait_signal and T.barrier_ranks: a launch finds all flags 0",
+        )
     if buffer.scope is not Scope.BARRIER:
         return
     raise FrontendTypeError(

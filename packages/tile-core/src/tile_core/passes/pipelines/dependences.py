@@ -17,6 +17,7 @@ from tile_core.ir.expr import Extent, Var
 from tile_core.ir.node import Node
 from tile_core.ir.stmt import Leaf, Parallel, Seq, Stmt, Store
 from tile_core.ops.control import Barrier
+from tile_core.ops.signals import SIGNALS
 from tile_core.passes.pipelines.loop_body import BranchPredicate, Piece, PipelineBody
 from tile_core.records import dataclass
 
@@ -194,6 +195,8 @@ class Dependences:
 
 def _are_ordered(a: Piece, b: Piece) -> bool:
     """Whether two pieces must keep their order whatever they touch."""
+    if isinstance(a.stmt, SIGNALS) or isinstance(b.stmt, SIGNALS):
+        return True  # other ranks see what stands before a signal, and write before a wait
     if isinstance(a.stmt, Barrier) or isinstance(b.stmt, Barrier):
         other = b if isinstance(a.stmt, Barrier) else a
         return not isinstance(other.stmt, (Leaf, Parallel)) or isinstance(other.stmt, Barrier)

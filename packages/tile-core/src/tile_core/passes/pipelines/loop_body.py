@@ -34,6 +34,7 @@ from tile_core.ops.async_copy import CopyCommit, CopyWait
 from tile_core.ops.control import Barrier, Breakpoint
 from tile_core.ops.copy import Copy
 from tile_core.ops.printing import Print
+from tile_core.ops.signals import SIGNALS
 from tile_core.records import dataclass
 from tile_core.remarks import NotApplicable
 
@@ -75,7 +76,7 @@ class Piece:
     @property
     def acts(self) -> bool:
         """Whether the order of such statements shows outside of memory."""
-        return isinstance(self.stmt, (Print, Breakpoint, Barrier, Check)) or any(
+        return isinstance(self.stmt, (Print, Breakpoint, Barrier, Check, *SIGNALS)) or any(
             (n.function.startswith("extern:") or bool(effect_of(n.function) & _OUTWARD))
             for n in nodes_of(self.stmt, Call)
         )
