@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import tile_core
 
 if TYPE_CHECKING:
-    from tile_api import language, layout, nn, reducing, settings, tools, tracing
+    from tile_api import language, layout, nn, ranks, reducing, settings, tools, tracing
     from tile_api.arrays.annotations import Array
     from tile_api.arrays.capturing.scan import scan
     from tile_api.arrays.function import Function, function
@@ -78,6 +78,7 @@ _HOMES = {
     "nn": "tile_api.nn:",
     "par_compile": "tile_api.parallel_compiling:par_compile",
     "profiler": "tile_api.timing.profiler:",
+    "ranks": "tile_api.ranks:",
     "reducing": "tile_api.reducing:",
     "scan": "tile_api.arrays.capturing.scan:scan",
     "settings": "tile_api.settings:",
@@ -90,7 +91,7 @@ __all__ = [
     "Layout", "PassConfigKey", "Profiler", "TensorSupplyType", "autotune", "cdiv", "compile",
     "compile_key", "disable_cache", "do_bench", "do_bench_cudagraph", "enable_cache",
     "estimate", "function", "is_cache_enabled", "jit", "language", "layout", "lower",
-    "next_power_of_2", "nn", "par_compile", "reducing", "scan", "settings",
+    "next_power_of_2", "nn", "par_compile", "ranks", "reducing", "scan", "settings",
     "tools", "tracing",
 ]  # fmt: skip
 

@@ -31,6 +31,10 @@ from tile_launch.errors import EmptyGridError as EmptyGridError
 from tile_launch.errors import LaunchError as LaunchError
 from tile_launch.errors import MissingFeature as MissingFeature
 from tile_launch.errors import Note as Note
+from tile_launch.errors import RankError as RankError
+from tile_launch.errors import RankLost as RankLost
+from tile_launch.errors import RankMismatch as RankMismatch
+from tile_launch.errors import RankTimeout as RankTimeout
 from tile_launch.errors import Span as Span
 from tile_launch.errors import TileError as TileError
 from tile_launch.errors import TileWarning as TileWarning

@@ -188,6 +188,33 @@ class ContractViolation(LaunchError, RuntimeError):
     code = "TL6010"
 
 
+class RankError(TileError, RuntimeError):
+    """The ranks of a group cannot share memory; root of what goes wrong between ranks.
+
+    When one rank fails, every rank of its group raises an error.
+    """
+
+    code = "TL6101"
+
+
+class RankLost(RankError):
+    """The process of a rank ended, or an exception ended its part, while others waited for it."""
+
+    code = "TL6102"
+
+
+class RankTimeout(RankError, TimeoutError):
+    """A rank waited in vain: for another one to come, or for a signal."""
+
+    code = "TL6103"
+
+
+class RankMismatch(RankError, ValueError):
+    """The ranks of a group do not do the same: other shapes, other kernels, another order."""
+
+    code = "TL6104"
+
+
 class InvalidBundle(TileError, ValueError):
     """A file is no bundle of kernels, or it is damaged."""
 
