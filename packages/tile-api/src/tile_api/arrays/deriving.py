@@ -11,6 +11,7 @@ from math import inf
 from tile_api.arrays.equations.equations import Equations, Output, printed_name
 from tile_api.arrays.equations.expressions import begin
 from tile_api.arrays.equations.numerics import is_fast
+from tile_api.arrays.equations.pieces import Piece
 from tile_api.arrays.equations.quotients import with_exact_quotients, without_quotients
 from tile_api.arrays.equations.sizes import LEAST, Size, ValueNeeded, names_in, usual
 from tile_api.arrays.explain import KernelFacts, explained, facts_of
@@ -80,6 +81,7 @@ def derive(
     known_stages: dict[str, _Written] = {}
     kernels: list[KernelText] = []
     remarks: dict[str, None] = {}
+    pieces: dict[str, Piece] = {}
     for k, stage in enumerate(parts):
         found = known_stages.get(stage.key)
         if found is None:
@@ -87,8 +89,9 @@ def derive(
             found = _written(stage, request, number, count, k == len(parts) - 1)
             known_stages[stage.key] = found
             remarks |= dict.fromkeys(found.remarks)
-        names = dict(zip(found.stage.tensors, stage.tensors, strict=True))
-        kernels += _again(found.kernels, names, f"_{k}") if k else found.kernels
+        names = dict(zip(found.stage.tensors, stage.called, strict=True))
+        pieces |= {str(piece): piece for piece in stage.pieces.values()}
+        kernels += _again(found.kernels, names, f"_{k}" if k else "")
     made = known_stages.values()
     if machine is not None:
         remarks |= dict.fromkeys(_for_sizes(equations))
@@ -96,7 +99,7 @@ def derive(
     other = frozenset(c.plan.blocks for found in made for c in found.choices.values())
     facts = [fact for found in made for fact in found.facts]
     explanation = explained(facts, kernels, (*remarks, *equations.remarks))
-    return Derived(equations, source, tuple(kernels), explanation, other, is_fast())
+    return Derived(equations, source, tuple(kernels), explanation, other, is_fast(), pieces)
 
 
 @dataclass(frozen=True)

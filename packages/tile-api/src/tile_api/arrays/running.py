@@ -5,8 +5,8 @@ from __future__ import annotations
 import linecache
 import sys
 import types
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy as np
 from tile_api.arrays.constant_arrays import ConstantArrays, a_tensor, as_given
 from tile_api.arrays.edited import EditedKernels
 from tile_api.arrays.equations.equations import Equations
+from tile_api.arrays.equations.pieces import Piece
 from tile_api.arrays.explain import Explanation
 from tile_api.arrays.own_faults import blamed
 from tile_api.arrays.planning.plan import Blocks
@@ -38,6 +39,8 @@ class Derived:
         Blocks that were chosen, not given.
     is_fast
         Whether functions may be approximated.
+    pieces
+        What kernels take that is a part of a tensor, by what they call it.
     """
 
     equations: Equations
@@ -46,6 +49,7 @@ class Derived:
     explanation: Explanation
     chosen: frozenset[Blocks] = frozenset()
     is_fast: bool = False
+    pieces: Mapping[str, Piece] = field(default_factory=dict)
 
     @property
     def configs(self) -> dict[PassConfigKey, bool] | None:
@@ -83,8 +87,11 @@ class Compiled:
 
         self._constants = ConstantArrays(derived.equations.constants)
         held = [p.tensor for p in derived.equations.parameters]
+        cuts: list[list[Piece]] = []
         for _, k in self.kernels:
-            held += k.outputs
+            new = [n for n in dict.fromkeys(k.inputs) if n in derived.pieces and n not in held]
+            cuts.append([derived.pieces[n] for n in new])
+            held += (*new, *k.outputs)
         outputs = derived.equations.outputs
         empty = [o for o in outputs if 0 in o.shape]
         held += [o.name for o in empty]
@@ -94,8 +101,11 @@ class Compiled:
         # Arrays by their number, the order of `held`: calls look nothing up.
         at = {name: number for number, name in enumerate(held)}
         self._steps = [
-            (kernel, [at[n] for n in k.inputs], len(k.outputs) == 1) for kernel, k in self.kernels
-        ]
+            (kernel, [(at[p.tensor], p.key) for p in cut], [at[n] for n in k.inputs],
+             len(k.outputs) == 1)
+            for (kernel, k), cut in zip(self.kernels, cuts, strict=True)
+        ]  # fmt: skip
+        self._copies_pieces = False
         self._results = [
             (at[o.name], o.shape if o.shape == () or o.dtype.packing > 1 else None) for o in outputs
         ]
@@ -110,7 +120,7 @@ class Compiled:
         is_one = len(self._steps) == len(self._results) == 1 and equations.structure is None
         if not is_one or self._scalars or self._results[0][1]:
             return None
-        ((kernel, inputs, _),) = self._steps
+        ((kernel, _, inputs, _),) = self._steps
         return kernel if inputs and inputs == [*range(len(equations.parameters))] else None
 
     def __call__(self, arrays: Collection[Any]) -> Any:
@@ -132,15 +142,28 @@ class Compiled:
         try:
             return self._run(held[:])
         except ArgumentLayoutError:
-            return self._run([_contiguous(x) for x in held])
+            return self._run_copies(held)
         except TileError as error:
             if self.function is not None and error.span is not None:
                 note = Note(f"in the kernels of {self.function.__name__}", _place(self.function))
                 error.notes = (*error.notes, note)
             raise
 
+    def _run_copies(self, held: Sequence[Any]) -> Any:
+        """Run the kernels on copies of what does not lie in memory as they read it."""
+        held = [_contiguous(x) for x in held]
+        try:
+            return self._run(held[:])
+        except ArgumentLayoutError:  # a piece begins where vectors must not: copies do not
+            if self._copies_pieces or not self.derived.pieces:
+                raise
+            self._copies_pieces = True
+            return self._run(held)
+
     def _run(self, held: list[Any]) -> Any:
-        for kernel, inputs, is_single in self._steps:
+        copies = self._copies_pieces
+        for kernel, pieces, inputs, is_single in self._steps:
+            held += [_copied(held[of][key]) if copies else held[of][key] for of, key in pieces]
             made = kernel(*[held[number] for number in inputs])
             if not inputs:
                 held += as_given([made] if is_single else made, held)
@@ -189,6 +212,10 @@ def _contiguous(x: Any) -> Any:
     if getattr(x, "is_sparse", False):
         return x
     return x.contiguous() if hasattr(x, "contiguous") else np.require(x, requirements="C")
+
+
+def _copied(x: Any) -> Any:
+    return x.clone() if hasattr(x, "clone") else x.copy()
 
 
 def shaped(x: Any, shape: tuple[int, ...]) -> Any:
