@@ -6,10 +6,13 @@ import importlib
 import inspect
 import pkgutil
 import re
-from collections.abc import Iterator
+import textwrap
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+from shown_examples import PREAMBLE, Example, example_of, examples
 
 import tile_api
 import tile_api.language as language
@@ -20,16 +23,28 @@ from tile_api.language.unavailable import UNAVAILABLE
 _TABLES = frozenset({*DTYPES, *GPU_NAMES, *UNAVAILABLE})
 """Names of the language that come from tables: they share a page."""
 
+_NONE: Mapping[str, Example] = {}
+_HEADS = {"Element types": "dtypes"}
+"""Files of examples that stand at the head of a part of that page."""
+
+_BEGIN = f"""Examples begin with
+
+.. code-block:: python
+
+{textwrap.indent(PREAMBLE, "   ")}
+"""
+
 
 def write_reference(folder: Path) -> list[str]:
     """Write a page for each group of names; return the pages' names, in their order."""
     folder.mkdir(parents=True)
+    shown = example_of()
     pages = {"tile": _page("tile: what users call", _members("tile", tile_api, tile_api.__all__))}
     for module in _groups():
         name = module.__name__.rpartition(".")[2]
         title = (module.__doc__ or name).partition("\n")[0].rstrip(".").replace("`", "")
-        pages[name] = _page(title, _members("T", module, module.__all__))
-    pages["tables"] = _tables()
+        pages[name] = _page(title, _members("T", module, module.__all__, shown), _BEGIN)
+    pages["tables"] = _tables(shown)
     for name, text in pages.items():
         (folder / f"{name}.rst").write_text(text)
     return list(pages)
@@ -42,6 +57,22 @@ def public_names() -> set[str]:
     return own | said | {f"T.{name}" for name in _TABLES}
 
 
+def wanted_examples() -> set[str]:
+    """Return the names of the groups whose docstrings have no example: they need one."""
+    return {
+        name
+        for module in _groups()
+        for name in module.__all__
+        if not has_own_example(getattr(module, name, None))
+    }
+
+
+def has_own_example(value: Any) -> bool:
+    """Whether the docstring of what a name stands for shows how it is used."""
+    text = inspect.getdoc(value) or ""
+    return ">>> " in text or "\nExamples\n---" in text
+
+
 def _groups() -> Iterator[ModuleType]:
     for found in pkgutil.iter_modules(language.__path__):
         module = importlib.import_module(f"{language.__name__}.{found.name}")
@@ -49,11 +80,13 @@ def _groups() -> Iterator[ModuleType]:
             yield module
 
 
-def _page(title: str, entries: Iterator[str]) -> str:
-    return "\n".join([title, "=" * len(title), "", *entries])
+def _page(title: str, entries: Iterator[str], head: str = "") -> str:
+    return "\n".join([title, "=" * len(title), "", head, *entries])
 
 
-def _members(prefix: str, home: Any, names: list[str]) -> Iterator[str]:
+def _members(
+    prefix: str, home: Any, names: list[str], shown: Mapping[str, Example] = _NONE
+) -> Iterator[str]:
     for name in sorted(names):
         value = getattr(home, name, None)
         kind = "function" if callable(value) else "data"  # what follows a module, Sphinx puts in it
@@ -61,6 +94,8 @@ def _members(prefix: str, home: Any, names: list[str]) -> Iterator[str]:
             kind = "class"
         yield f".. py:{kind}:: {prefix}.{name}{_signature(value) if kind != 'data' else ''}\n"
         yield _indented(_docstring(value)) + "\n"
+        if name in shown and not has_own_example(value):
+            yield _indented(shown[name].directives()) + "\n"
 
 
 def _signature(value: Any) -> str:
@@ -92,9 +127,9 @@ def _indented(text: str) -> str:
     return "\n".join(f"   {line}" if line.strip() else "" for line in text.splitlines())
 
 
-def _tables() -> str:
+def _tables(shown: Mapping[str, Example]) -> str:
     title = "Element types, GPU instructions, names that are missing"
-    lines = [title, "=" * len(title), ""]
+    lines = [title, "=" * len(title), "", _BEGIN, ""]
     parts = {
         "Element types": sorted(DTYPES),
         "Instructions of GPUs": sorted(GPU_NAMES),
@@ -102,7 +137,10 @@ def _tables() -> str:
     }
     for title, names in parts.items():
         lines += [title, "-" * len(title), ""]
+        lines += [each.directives() for each in examples() if each.file == _HEADS.get(title)]
         for name in names:
             text = inspect.getdoc(getattr(language, name, None)) if title[0] == "I" else ""
             lines += [f".. py:data:: T.{name}", "", _indented(text or ""), ""]
+            if title[0] == "I" and name in shown:
+                lines += [_indented(shown[name].directives()), ""]
     return "\n".join(lines)

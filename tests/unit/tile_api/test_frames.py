@@ -62,7 +62,20 @@ def lower_for_nothing() -> None:
     tile.lower(fine, target="tpu")
 
 
+@T.prim_func
+def asserted(A: T.Tensor((32,), "float32")):
+    with T.Kernel(1, threads=32):
+        thread = T.get_thread_binding()
+        A[thread] = T.shfl_xor(A[thread], 1)
+        T.device_assert(A[thread] > 0)
+
+
+def fail_in_a_thread() -> None:
+    tile.compile(asserted, target="interpret")(np.zeros(32, "float32"))
+
+
 CASES = {
+    fail_in_a_thread: [HERE, HERE, "callable_kernel.py"],
     trace_something_wrong: [HERE, HERE, "tracebacks.py", HERE],
     make_something_wrong: [HERE, HERE, "tracebacks.py", HERE, HERE],
     call_wrongly: [HERE, HERE, "callable_kernel.py"],

@@ -150,7 +150,8 @@ def test_introspection_of_a_launch():
             seen["threads"] = T.get_thread_extents()
             seen["blocks"] = T.get_block_extents()
             seen["same"] = T.get_block_binding(1) is by
-            seen["frame"] = T.KernelLaunchFrame.Current().threads
+            launch = T.KernelLaunchFrame.Current()
+            seen["frame"] = launch.threads
             A[bx, by] = T.get_thread_binding(1)
 
     assert seen == {"threads": [32, 2, 1], "blocks": [4, 2], "same": True, "frame": (32, 2, 1)}

@@ -236,6 +236,8 @@ class Builder:
 
     def enter_until_end(self, frame: Frame, names: tuple[str, ...] = ()) -> Any:
         """Enter a frame that was used as a statement; it ends with the enclosing block."""
+        if frame is self.launch:
+            return frame  # that of the launch around, which was asked for
         value = frame.enter(self, names)
         self._pending.append((frame, len(self.blocks)))
         return value

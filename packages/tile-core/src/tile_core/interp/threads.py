@@ -56,7 +56,9 @@ def run_threads(launch: Launch, block: BlockState, host: Lanes) -> Iterator[Even
     except DataRace:
         raise
     except TileError as error:
-        raise block.pending or error from error
+        if block.pending is None or block.pending is error:
+            raise
+        raise block.pending from error
     _raise_pending(block)
 
 

@@ -1,0 +1,92 @@
+"""Examples of the reference: which function of ``docs/reference/examples`` shows which names."""
+
+from __future__ import annotations
+
+import ast
+import re
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+FOLDER = Path(__file__).parents[1] / "reference" / "examples"
+EVERYWHERE = ("interpret", "cpu", "cuda:sm_80", "hip:gfx942")
+"""Where an example runs whose docstring does not say ``Runs on: …``."""
+
+PREAMBLE = "import numpy as np\n\nimport tile_api as tile\nimport tile_api.language as T\n"
+"""What the code of every example begins with; the pages say it once."""
+
+_TARGETS = re.compile(r"^Runs on: (.+)\.$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A function that shows what some names of the language are for.
+
+    Attributes
+    ----------
+    file, name
+        The stem of its file, and its own name.
+    code
+        Its body, without the docstring: what readers paste behind the preamble.
+    targets
+        Where it runs.
+    subjects
+        Names that its docstring has in backticks, or that it is called by: it is about them.
+    used
+        All names of the language in its code.
+    """
+
+    file: str
+    name: str
+    code: str
+    targets: tuple[str, ...]
+    subjects: frozenset[str]
+    used: frozenset[str]
+
+    def shows(self) -> frozenset[str]:
+        """Return the names that it is about and uses."""
+        return self.subjects & self.used
+
+    def directives(self) -> str:
+        """Return what a page says of it."""
+        where = ", ".join(f"``{target}``" for target in self.targets)
+        code = textwrap.indent(self.code, "   ")
+        return f"Runs on: {where}.\n\n.. code-block:: python\n\n{code}\n"
+
+
+def examples() -> Iterator[Example]:
+    """Yield all examples, in the order of files and in files."""
+    for path in sorted(FOLDER.glob("*.py")):
+        source = path.read_text()
+        for node in ast.parse(source).body:
+            if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+                yield _example(path.stem, node, source)
+
+
+def _example(file: str, node: ast.FunctionDef, source: str) -> Example:
+    text = ast.get_docstring(node) or ""
+    lines = source.splitlines()[node.body[0].end_lineno : node.end_lineno]
+    said = _TARGETS.search(text)
+    return Example(
+        file,
+        node.name,
+        textwrap.dedent("\n".join(lines)).strip("\n"),
+        EVERYWHERE if said is None else tuple(said[1].split(", ")),
+        frozenset(re.findall(r"`T\.(\w+)`", text)) | {node.name},
+        frozenset(
+            n.attr
+            for n in ast.walk(node)
+            if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name) and n.value.id == "T"
+        ),
+    )
+
+
+def example_of() -> dict[str, Example]:
+    """Return for each name of the language the shortest example that is about it."""
+    found: dict[str, Example] = {}
+    for each in examples():
+        for name in each.shows():
+            if name not in found or len(each.code) < len(found[name].code):
+                found[name] = each
+    return found

@@ -1,0 +1,85 @@
+"""Every name of the language has an example in the reference, and all of them run."""
+
+from __future__ import annotations
+
+import importlib
+import runpy
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import tile_api.language as T
+from tile_api.language.gpu_only import GPU_NAMES
+
+SITE = Path(__file__).parents[2] / "docs" / "site"
+with pytest.MonkeyPatch.context() as patch:
+    patch.syspath_prepend(str(SITE))
+    reference = importlib.import_module("reference")
+    shown_examples = importlib.import_module("shown_examples")
+
+EXAMPLES = {f"{each.file}-{each.name}": each for each in shown_examples.examples()}
+HEADS = ("dtypes-dtypes",)
+"""Examples that stand at the head of a section."""
+
+LEFT = Path(__file__).parents[1] / "data" / "names_without_examples.txt"
+"""Names of the language that have no example yet, a line each: only fewer."""
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str, str], None]:
+    """Run the code of an example on a target as a page shows it, and as readers paste it."""
+    for variable in ("TILELANG_DEFAULT_TARGET", "TILE_INTERPRET"):
+        monkeypatch.delenv(variable, raising=False)
+
+    def run_one(name: str, target: str) -> None:
+        monkeypatch.setenv("TILE_TARGET", target)
+        path = tmp_path / "example.py"
+        path.write_text(f"{shown_examples.PREAMBLE}\n{EXAMPLES[name].code}\n")
+        runpy.run_path(str(path))
+
+    return run_one
+
+
+ON_HOSTS = [(n, t) for n, e in EXAMPLES.items() for t in e.targets if ":" not in t]
+ON_GPUS = [(n, t) for n, e in EXAMPLES.items() for t in e.targets if ":" in t]
+
+
+@pytest.mark.in_turn(4)
+@pytest.mark.parametrize(("name", "target"), ON_HOSTS)
+def test_examples_run(name: str, target: str, run: Callable[[str, str], None]) -> None:
+    run(name, target)
+
+
+@pytest.mark.in_turn(16)
+@pytest.mark.parametrize(("name", "target"), ON_GPUS)
+def test_examples_run_on_gpus(name: str, target: str, run: Callable[[str, str], None]) -> None:
+    run(name, f"{target}@sim")
+
+
+def test_every_name_has_an_example() -> None:
+    wanted = reference.wanted_examples() | {*GPU_NAMES}
+    assert sorted(wanted - {*shown_examples.example_of()}) == LEFT.read_text().split()
+
+
+def test_every_example_is_shown() -> None:
+    shown = {f"{each.file}-{each.name}" for each in shown_examples.example_of().values()}
+    assert shown == EXAMPLES.keys() - {*HEADS}
+
+
+def test_examples_use_what_they_are_about() -> None:
+    """What their docstrings name, and nothing that the language has not."""
+    for name, each in EXAMPLES.items():
+        assert each.subjects - {each.name} <= each.used, name
+        assert each.used <= {*dir(T), *T.__all__}, name
+
+
+def test_pages_show_examples_and_where_they_run(tmp_path: Path) -> None:
+    reference.write_reference(tmp_path / "api")
+    page = (tmp_path / "api" / "copies.rst").read_text()
+    entry = page.partition(".. py:function:: T.fill(")[2].partition(".. py:function::")[0]
+    assert "   Runs on: ``interpret``, ``cpu``, ``cuda:sm_80``, ``hip:gfx942``.\n" in entry
+    assert "\n      assert (framed() == expected).all()\n" in entry
+    assert page.count("import tile_api.language as T") == 1
+    types = (tmp_path / "api" / "tables.rst").read_text()
+    assert types.index("T.float32x2(") < types.index(".. py:data:: T.bfloat16")
