@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from support.rank_processes import run_in_processes
-from support.rank_programs import killed
+from support.rank_programs import gone, killed
 from tile_api.ranks import in_threads
 from tile_core.errors import RankLost
 
@@ -30,3 +30,9 @@ def test_an_exception_of_one_rank_ends_all():
 
     with pytest.raises(ZeroDivisionError):
         in_threads(3, main)
+
+
+def test_a_rank_that_ends_while_a_tensor_is_made(tmp_path):
+    lost, code = run_in_processes(tmp_path, 2, gone)
+    assert lost.startswith("[TL6102] rank 1 is lost: process ")
+    assert code == 3

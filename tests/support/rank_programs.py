@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 
+import numpy as np
+
+import tile_api as tile
+from tile_core.ir.parser import parse_kernel
+from tile_core.ops.operator_table import OPERATORS
 from tile_launch.errors import RankError, RankLost
+from tile_launch.ranks import segments
 
 
 def sums(ranks, dtype, shape):
@@ -61,3 +68,55 @@ def forked(ranks):
         os._exit(2)
     ranks.barrier()
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def gone(ranks):
+    """Make a tensor, which needs memory of a process that ends then."""
+    if ranks.rank == 1:
+        meet = ranks._meeting.meet
+
+        def last(*what):
+            meet(*what)
+            os._exit(3)
+
+        ranks._meeting.meet = last
+    else:
+        segment_of = segments.segment_of
+        segments.segment_of = lambda *peer: (time.sleep(0.5), segment_of(*peer))[1]
+    ranks.zeros(4)
+
+
+HANDED_ON = """\
+kernel handed_on[s: int64, f: int64](A: global float32[ranks, 8] strides [s, 1], \
+B: global float32[8], F: global.signals uint32[ranks, 4] strides [f, 16], rank: int32, \
+ranks: int32):
+  launch bx: int32 in (1) threads tx: int32, ty: int32, tz: int32 in (32, 1, 1):
+    @copy(src=B[0:8], dst=A[(rank + 1) % ranks:1, 0:8])
+    @signal(flag=F[(rank + 1) % ranks:1, 2:1], value=1)
+    @wait_signal(flag=F[rank:1, 2:1], value=1)
+    @copy(src=A[rank:1, 0:8], dst=B[0:8])
+"""
+"""Each rank hands what it has to the next one."""
+
+
+def compiled(text):
+    """Compile a kernel of tile IR for this machine."""
+    return tile.compile(parse_kernel(text, OPERATORS, str), target="cpu")
+
+
+def handed_on(ranks, times):
+    """Hand numbers on, and return which one this rank has."""
+    kernel = compiled(HANDED_ON)
+    a, b, f = ranks.zeros(8), np.full(8, ranks.rank, "float32"), ranks.signals(4)
+    for _ in range(times):
+        kernel(a, b, f)
+    return int(b[0])
+
+
+def killed_inside(ranks, text):
+    """Wait in a kernel for what never comes, until one of the ranks is killed there."""
+    kernel = compiled(text)
+    arguments = ranks.zeros(8), np.zeros(8, "float32"), ranks.signals(4)
+    if ranks.rank == 1:
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGKILL)).start()
+    kernel(*arguments)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from typing_extensions import Self
 
 from tile_api.launching import Launcher
+from tile_api.rank_launching import launcher_of
 from tile_api.tracebacks import shortened
 from tile_core.errors import ArgumentCountError, TileError
 from tile_core.ir.node import Node
@@ -43,7 +44,7 @@ class CallableKernel:
         self._device = built.target.kind
         if built.runs_on_host:
             self._device = "cpu"
-        self._launch = Launcher(self._kernel, built.executable, self._device)
+        self._launch = launcher_of(self._kernel, built.executable, self._device)
         self.prim_func = source_function
         self.latency: float | None = None
         self.ref_latency: float | None = None
@@ -66,7 +67,7 @@ class CallableKernel:
         """
         try:
             if named:
-                names = [self._kernel.params[p].name for p in self._launch.signature.inputs]
+                names = self._launch.input_names
                 args = in_order(self._kernel.name, names, args, named, ArgumentCountError)
             found = self._launch.quick(*args)
             return self._launch(*args) if found is NotImplemented else found

@@ -41,6 +41,11 @@ class Launcher(CheckedCalls):
         manifest = self.signature.host.manifest
         super().__init__(self.signature, manifest, executable, device, native_library, outputs)
 
+    @property
+    def input_names(self) -> list[str]:
+        """Names of the arguments of a call, in order."""
+        return [self.kernel.params[p].name for p in self.signature.inputs]
+
     def _prepare(self, args: tuple[Any, ...]) -> tuple[CallPlan, tuple[Any, ...]]:
         found = super()._prepare(args)
         for hearer in _hearers:

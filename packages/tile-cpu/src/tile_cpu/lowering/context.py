@@ -113,6 +113,7 @@ class Context(ABC):
         self.checks: list[Check] = []
         self.helpers: dict[str, str] = {}
         self.prints = False
+        self.rank: Var | None = None  # the parameter that tells which rank of a group this is
         self.streamed: frozenset[Buffer] = frozenset()  # stored past the caches
         self.stand_ins: dict[TileOperator, TileOperator] = {}  # for operators that have rules
         self.packed: dict[TileOperator, PackedB] = {}  # second factors in panels, by product

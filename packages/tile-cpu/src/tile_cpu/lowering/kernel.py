@@ -8,6 +8,7 @@ from typing import Any
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import Var
 from tile_core.ir.printer import symbols_of
+from tile_core.ir.ranks import rank_parameters
 from tile_core.ir.stmt import Check, Kernel, Stmt
 from tile_core.passes.guards.registry import located, open_registry
 from tile_core.passes.infer_layouts import Layouts
@@ -79,6 +80,7 @@ def lower_kernel(
             ctx.vars[var] = _scalar(ctx, params[var], var)
         for symbol in symbols:
             ctx.env = ctx.env.with_symbol(symbol)
+        _learn_of_ranks(ctx, kernel)
         for param in kernel.params:
             if isinstance(param, Buffer):
                 storage.declare_parameter(ctx, param, params[param])
@@ -101,6 +103,15 @@ def lower_kernel(
     return Lowered(
         function, machine, kernel, symbols, tuple(ctx.checks), ctx.prints, names, layouts
     )
+
+
+def _learn_of_ranks(ctx: Context, kernel: Kernel) -> None:
+    """Take down which rank this is, and that it is one of them."""
+    found = rank_parameters(kernel)
+    if found is None:
+        return
+    ctx.rank, ranks = found
+    ctx.env = ctx.env.assuming(ctx.rank >= 0).assuming(ctx.rank < ranks)
 
 
 def _parameter(param: Buffer | Var) -> Any:

@@ -10,6 +10,7 @@ from tile_core.ir.buffer import static_value
 from tile_core.ir.expr import Expr
 from tile_core.ir.node import nodes_of
 from tile_core.ir.stmt import Check, CheckKind, For, LoopKind, Pipelined, Stmt, While
+from tile_core.ops.signals import WaitSignal
 from tile_cpu.lowering.context import Context, assigned, loaded
 from tile_cpu.lowering.types import number, scalar_name
 from tile_cpu.tir.build import i32, seq
@@ -24,8 +25,11 @@ _UNROLL_LIMIT = 64
 
 def jumps(stmt: Stmt) -> bool:
     """Whether running `stmt` may skip what follows it."""
-    stops = (n for n in nodes_of(stmt, Check) if n.kind is CheckKind.ASSERT)
-    return visitor.jumps(stmt) or any(True for _ in stops)
+    stops = (
+        isinstance(n, WaitSignal) or n.kind is CheckKind.ASSERT
+        for n in nodes_of(stmt, Check, WaitSignal)
+    )
+    return visitor.jumps(stmt) or any(stops)
 
 
 def emit_loop(ctx: Context, stmt: For | Pipelined) -> TirStmt:

@@ -41,17 +41,20 @@ from tile_core.ir.stmt import (
 )
 from tile_core.ops.operator import TileOperator
 from tile_core.ops.serial_forms import expand
+from tile_core.ops.signals import Signal, WaitSignal
 from tile_core.passes.lower_serially import nested_loops
 from tile_cpu.lowering import access, storage
 from tile_cpu.lowering.arithmetic import negated
 from tile_cpu.lowering.context import Context, assigned, loaded
+from tile_cpu.lowering.failures import failure
 from tile_cpu.lowering.launch import emit_launch
 from tile_cpu.lowering.loops import emit_loop, emit_while, jumps
 from tile_cpu.lowering.overflow import learn
+from tile_cpu.lowering.signals import emit_signal
 from tile_cpu.lowering.types import scalar_name
 from tile_cpu.lowering.vectorise import vectorised
-from tile_cpu.tir.build import extern, i32, seq
-from tile_cpu.tir.nodes import Bind, BufferLoad, IfThenElse, IntImm, tirx
+from tile_cpu.tir.build import i32, seq
+from tile_cpu.tir.nodes import Bind, IfThenElse, IntImm, tirx
 from tile_cpu.tir.nodes import Evaluate as TirEvaluate
 from tile_cpu.tir.nodes import Stmt as TirStmt
 from tile_cpu.tir.nodes import Var as TirVar
@@ -78,6 +81,8 @@ def emit(ctx: Context, stmt: Stmt) -> TirStmt:
             return emit_launch(ctx, stmt)
         case Let() | Alloc() | AnnotateSafeValue():
             return _sequence(ctx, [stmt])
+        case Signal() | WaitSignal():
+            pass
         case TileOperator():
             return ctx.rule_of(stmt).lower(stmt, ctx)
         case Leaf():
@@ -101,6 +106,8 @@ def _simple(ctx: Context, stmt: Stmt) -> TirStmt:
             return _jump(ctx, 1)
         case Check():
             return emit_check(ctx, stmt)
+        case Signal() | WaitSignal():
+            return emit_signal(ctx, stmt)
     raise InternalError(f"the CPU backend does not know {type(stmt).__name__}")
 
 
@@ -184,27 +191,9 @@ def _parallel(ctx: Context, stmt: Parallel) -> TirStmt:
     return ctx.lower_stmt(nested_loops(stmt))
 
 
-REPORT = "cpu_report_failure"
-"""``(ptr status, i32 number)``: remember the first failed check of a launch."""
-
-_REPORT_TEXT = f"""\
-define i32 @{REPORT}(ptr %p, i32 %n) alwaysinline {{
-  %r = cmpxchg ptr %p, i32 0, i32 %n monotonic monotonic
-  ret i32 0
-}}
-"""
-
-
 def emit_check(ctx: Context, check: Check) -> TirStmt:
     """Return the test of an assertion; an assumption costs nothing."""
     if check.kind is CheckKind.ASSUME or ctx.env.proves(check.cond):
         return seq()
-    assert ctx.status is not None
-    assert ctx.jump is not None
-    ctx.checks.append(check)
-    number = len(ctx.checks)
-    ctx.helpers[REPORT] = _REPORT_TEXT
     failed = negated(ctx, ctx.value(check.cond))
-    status = tirx.address_of(BufferLoad(ctx.status, [i32(0)]))
-    tell = TirEvaluate(extern("int32", REPORT, status, i32(number)))
-    return IfThenElse(failed, seq(tell, assigned(ctx.jump, i32(3))), None)
+    return IfThenElse(failed, failure(ctx, check), None)

@@ -16,6 +16,7 @@ from tile_core.ops.loop_builders import accumulator
 from tile_core.ops.parallel_form import parallel_nest
 from tile_core.ops.reduce import Reduce
 from tile_core.ops.serial_forms import expand
+from tile_core.ops.signals import SIGNALS
 from tile_core.records import dataclass, replace
 from tile_core.target import Target
 from tile_cpu.passes.buffer_uses import KernelUses, rewrite_sequences
@@ -152,7 +153,10 @@ def _may_vanish(tile: Buffer, tiles: _Tiles, seq: Seq) -> bool:
     if len(users) > 1 and contains(value, Call):
         return False
     sources = {n.buffer.storage for n in nodes_of(value, Load)}
-    return not any(sources & {*storages_written(s)} for s in seq.body[one.position :])
+    later = seq.body[one.position :]
+    if any(nodes_of(stmt, *SIGNALS) for stmt in later):  # other ranks may write then, or read
+        return False
+    return not any(sources & {*storages_written(s)} for s in later)
 
 
 def _combines(stmt: Stmt, tiles: _Tiles) -> TypeGuard[Reduce]:

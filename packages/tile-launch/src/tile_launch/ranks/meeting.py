@@ -131,7 +131,7 @@ class Meeting:
             left = end - monotonic()
             if futex.wait(address, seen, max(min(left, _SLICE), 0)):
                 continue
-            lost = self._lost(what)
+            lost = self.lost(what)
             if lost is None and left <= 0:
                 lost = RankTimeout(
                     f"rank {self.rank} has waited {patience:g} s for {what}",
@@ -171,8 +171,8 @@ class Meeting:
                 )
         return None
 
-    def _lost(self, what: str) -> RankError | None:
-        """Return why a wait has no end: another rank gave up, or its process ended."""
+    def lost(self, what: str) -> RankError | None:
+        """Return why what this rank waited for never comes: another one gave up, or has ended."""
         stopped = self._given_up(what)
         if stopped is not None:
             return stopped

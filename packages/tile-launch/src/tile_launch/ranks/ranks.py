@@ -146,6 +146,8 @@ class Ranks:
                 with shared_by_all(size, exchange) as segments:
                     self._meeting.arrive()
                     return segments
+            except RankError as error:  # such as that a process is not there any more
+                raise self._meeting.give_up(self._meeting.lost(what) or error) from None
             except BaseException as error:
                 self._meeting.end_for(error)
                 raise
