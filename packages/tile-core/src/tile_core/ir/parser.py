@@ -139,11 +139,11 @@ class _Reader:
 
     def _announce_scalars(self, c: Cursor) -> None:
         """Make scalar parameters known to the shapes in front of them."""
-        for k, token in enumerate(c.tokens[c.at : -2], c.at):
-            kind = c.tokens[k + 2]
-            if token.kind == kind.kind == "name" and c.tokens[k + 1].text == ":":
-                if kind.text not in {s.value for s in MemoryScope}:
-                    self._number(Cursor(c.tokens, c.line, k + 2), token.text)
+        scopes = {s.value for s in MemoryScope}
+        for k, (token, colon, kind) in enumerate(zip(c.tokens, c.tokens[1:], c.tokens[2:])):
+            is_declared = k >= c.at and token.kind == kind.kind == "name" and colon.text == ":"
+            if is_declared and kind.text not in scopes:
+                self._number(Cursor(c.tokens, c.line, k + 2), token.text)
 
     def _declared(self, c: Cursor) -> str:
         """Read the name that a type follows."""
