@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tile_api.lowering import lower
     from tile_api.parallel_compiling import par_compile
     from tile_api.pass_configs.keys import PassConfigKey
+    from tile_api.rank_blocks import ranks_as_blocks
     from tile_api.timing.profiler import Profiler, TensorSupplyType, do_bench, do_bench_cudagraph
 
 __author__ = "The tile authors"
@@ -79,6 +80,7 @@ _HOMES = {
     "par_compile": "tile_api.parallel_compiling:par_compile",
     "profiler": "tile_api.timing.profiler:",
     "ranks": "tile_api.ranks:",
+    "ranks_as_blocks": "tile_api.rank_blocks:ranks_as_blocks",
     "reducing": "tile_api.reducing:",
     "scan": "tile_api.arrays.capturing.scan:scan",
     "settings": "tile_api.settings:",
@@ -91,8 +93,8 @@ __all__ = [
     "Layout", "PassConfigKey", "Profiler", "TensorSupplyType", "autotune", "cdiv", "compile",
     "compile_key", "disable_cache", "do_bench", "do_bench_cudagraph", "enable_cache",
     "estimate", "function", "is_cache_enabled", "jit", "language", "layout", "lower",
-    "next_power_of_2", "nn", "par_compile", "ranks", "reducing", "scan", "settings",
-    "tools", "tracing",
+    "next_power_of_2", "nn", "par_compile", "ranks", "ranks_as_blocks", "reducing", "scan",
+    "settings", "tools", "tracing",
 ]  # fmt: skip
 
 

@@ -15,9 +15,10 @@ from tile_api.frontend.python_errors import explained
 from tile_api.frontend.rewrite import Rewritten, rewrite_function
 from tile_api.frontend.source import FunctionSource, calling_span, evaluate_annotations, read_source
 from tile_api.frontend.statements import activation_factory
+from tile_api.frontend.symmetric import SymmetricValue, with_rank_parameters
 from tile_api.frontend.types import PointerSpec, TensorSpec
 from tile_api.frontend.values import BufferValue
-from tile_api.frontend.vector_buffers import buffer_value
+from tile_api.frontend.vector_buffers import parameter_value
 from tile_api.tracebacks import concise
 from tile_core.dtypes import DType, dtype_of
 from tile_core.errors import FrontendTypeError, MissingReturn, Note, SignatureError, Span, TileError
@@ -84,11 +85,11 @@ class PrimFunc(Uncopied):
         return self.kernel.params
 
     @property
-    def buffer_map(self) -> dict[Buffer | Var, BufferValue]:
+    def buffer_map(self) -> dict[Buffer | Var, BufferValue | SymmetricValue]:
         """The tensor parameters as kernels see them, by parameter; addresses are int64."""
         int64 = dtype_of("int64")
         return {
-            param: BufferValue(replace(param, dtype=int64) if param.dtype.is_handle else param)
+            param: parameter_value(replace(param, dtype=int64) if param.dtype.is_handle else param)
             for param in self.params
             if isinstance(param, Buffer)
         }
@@ -213,7 +214,7 @@ def handle(param: Buffer | Var, annotation: Any) -> Any:
     if not isinstance(param, Buffer):
         return param
     spec = _declaration(annotation)
-    return buffer_value(param, spec.lanes if isinstance(spec, TensorSpec) else 1)
+    return parameter_value(param, spec.lanes if isinstance(spec, TensorSpec) else 1)
 
 
 def parameters(source: FunctionSource, annotations: Mapping[str, Any]) -> dict[str, Buffer | Var]:
@@ -312,6 +313,7 @@ def finish(builder: Builder, params: tuple[Buffer | Var, ...], span: Span | None
         options,
         span=span,
     )
+    kernel = with_rank_parameters(kernel)
     _refuse_unbound(kernel)
     verify_parallel(kernel, frozenset(builder.accumulators))
     verify_reducers(kernel)

@@ -11,7 +11,7 @@ from tile_api.frontend.control import Control
 from tile_api.frontend.operands import Operands
 from tile_api.frontend.source import SpanTable
 from tile_api.frontend.values import BufferValue, VarHandle, as_value
-from tile_api.frontend.vector_buffers import buffer_value
+from tile_api.frontend.vector_buffers import parameter_value
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Expr
 from tile_core.ops.control import Breakpoint
@@ -44,7 +44,7 @@ class Activation(Assignments, Operands, Control):
         self.note_binding(name)
         declared = spec()
         buffer = eager.declare(self.builder, name, old, declared)
-        return old if buffer is None else buffer_value(buffer, declared.lanes)
+        return old if buffer is None else parameter_value(buffer, declared.lanes)
 
 
 def activation_factory(table: SpanTable, kind: str) -> Callable[[], Activation]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from tile_api.frontend.builder import current, here
 from tile_api.frontend.dtypes import dtype as language_dtype
@@ -309,6 +309,11 @@ def load(buffer: Buffer, index: Any, span: Span | None) -> Load | Region:
 
 def store(buffer: Buffer, index: Any, value: Any) -> None:
     """Emit ``buffer[index] = value``; the value is converted to the element type."""
+    current().emit(assignment(buffer, index, value))
+
+
+def assignment(buffer: Buffer, index: Any, value: Any) -> Store:
+    """Return the statement ``buffer[index] = value``."""
     builder = current()
     indices = None
     if has_step(index):
@@ -325,7 +330,7 @@ def store(buffer: Buffer, index: Any, value: Any) -> None:
             hint="use T.copy(src, dst) for tiles and T.fill(dst, value) for one value, or assign "
             "elements in a T.Parallel loop",
         )
-    builder.emit(Store(buffer, indices, _stored(buffer, indices, value)))
+    return Store(buffer, indices, _stored(buffer, indices, value))
 
 
 def _stored(buffer: Buffer, indices: tuple[Expr, ...], value: Any) -> Expr:
@@ -372,6 +377,8 @@ def as_region(x: Any, what: str) -> Region:
     """
     if isinstance(x, Region):
         return x
+    if hasattr(x, "__tile_region__"):
+        return cast(Region, x.__tile_region__())
     if isinstance(x, BufferValue):
         return whole(x.buffer)
     if isinstance(x, Buffer):

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from tile_api.frontend.dtypes import dtype as language_dtype
+from tile_api.frontend.symmetric import SymmetricValue
 from tile_api.frontend.values import BufferValue, as_value
 from tile_api.frontend.vectors import vector_value
 from tile_core.dtypes import DType
 from tile_core.ir.buffer import Buffer, static_value
 from tile_core.ir.expr import Broadcast, Expr, Extent
+from tile_core.ir.ranks import OWN_RANK, RANK_COUNT
 
 
 class VectorBufferValue(BufferValue):
@@ -63,3 +65,10 @@ class VectorBufferValue(BufferValue):
 def buffer_value(buffer: Buffer, lanes: int = 1) -> BufferValue:
     """Return the handle of a buffer, whose last dimension are `lanes` of vectors if above 1."""
     return BufferValue(buffer) if lanes == 1 else VectorBufferValue(buffer)
+
+
+def parameter_value(buffer: Buffer, lanes: int = 1) -> BufferValue | SymmetricValue:
+    """Return the handle of a parameter, which may exist on every rank of a group."""
+    if buffer.shape and buffer.shape[0] is RANK_COUNT:
+        return SymmetricValue(buffer, OWN_RANK)
+    return buffer_value(buffer, lanes)

@@ -63,6 +63,7 @@ _LATE_MODULES = {
     ),
     "let_bindings": "Let let",
     "persistent": "BaseTileScheduler Persistent PersistentTileScheduler",
+    "across_ranks": "Signals Symmetric barrier_ranks rank ranks signal wait_signal",
     "transpose_im2col": "c2d_im2col im2col transpose",
     "reducers": "finalize_reducer reducer_init reducer_update",
     "rng": "rng_init rng_rand rng_rand_float",

@@ -9,9 +9,10 @@ import numpy as np
 
 from tile_core.dtypes import DType
 from tile_core.errors import DataRace, Note, OutOfBounds, Span, UninitialisedRead
+from tile_core.interp.clocks import Clocks, ClockTracker
 from tile_core.interp.execution_state import Lanes, declared
 from tile_core.interp.memory import ElementAddresses, Storage
-from tile_core.interp.races import MANY, Conflict
+from tile_core.interp.races import MANY, Conflict, Tracker
 from tile_core.interp.values import Array, constant, decode, encode
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.node import Node
@@ -144,7 +145,7 @@ def write_elements(at: Site, offsets: Array, stored: Array, keep: Array | None) 
     lost = _differ(after, stored)
     for kind, parties, epoch in _levels(at):
         party = _parties(parties, offsets, keep, at.lanes.count)
-        conflict = storage.tracker(kind).write(
+        conflict = _tracker(at, kind).write(
             *_expanded(at, offsets, party), epoch, (at.node, at.span), _spread(at, offsets, changes)
         )
         if conflict is not None:
@@ -168,7 +169,7 @@ def watch(at: Site, offsets: Array, active: Array | None, how: str) -> None:
     flat = where.ravel() if keep is None else where[keep]
     for kind, parties, epoch in _levels(at):
         party = _parties(parties, flat, keep, lanes.count)
-        tracker = at.storage.tracker(kind)
+        tracker = _tracker(at, kind)
         note = tracker.read if how == "read" else tracker.atomic
         conflict = note(*_expanded(at, flat, party), epoch, (at.node, at.span))
         if conflict is not None:
@@ -209,6 +210,14 @@ def _levels(at: Site) -> list[tuple[str, Array, int]]:
     if at.storage.is_global and at.storage.contended and block is not None:
         levels.append(("blocks", block.party, block.epoch))
     return levels
+
+
+def _tracker(at: Site, kind: str) -> Tracker | ClockTracker:
+    """Return the accesses so far among parties of a kind."""
+    clocks = at.lanes.machine.clocks
+    if clocks is None or kind != "blocks":
+        return at.storage.tracker(kind)
+    return clocks.tracker(at.storage)
 
 
 def _parties(parties: Array, flat: Array, keep: Array | None, count: int) -> Array:
@@ -299,6 +308,9 @@ def _race(
     factor = max(1, len(at.storage.units(offsets, at.dtype).ravel()) // len(offsets))
     position = conflict.position // factor
     noun = _PARTY[kind]
+    clocks = at.lanes.machine.clocks if kind == "blocks" else None
+    if clocks is not None:
+        return _race_of_ranks(verb, at, offsets[position], int(party[position]), conflict, clocks)
     other = f"other {noun}s" if conflict.party == MANY else f"{noun} {conflict.party}"
     element = _element(at, offsets[position])
     return DataRace(
@@ -307,6 +319,20 @@ def _race(
         span=at.span,
         notes=(Note(f"{conflict.earlier.value} here", conflict.span), *declared(at.buffer)),
         hint=_way_out(kind),
+    )
+
+
+def _race_of_ranks(
+    verb: str, at: Site, offset: int, party: int, conflict: Conflict, clocks: Clocks
+) -> DataRace:
+    """Return the error for blocks that no signal orders."""
+    return DataRace(
+        f"{clocks.told(party)} {verb} {_element(at, offset)}, which was {conflict.earlier.value} "
+        f"by {clocks.told(conflict.party)} without a signal in between",
+        span=at.span,
+        notes=(Note(f"{conflict.earlier.value} here", conflict.span), *declared(at.buffer)),
+        hint="signal behind the one, and wait in front of the other: T.signal(F.at(p)[i]), "
+        "T.wait_signal(F[i])",
     )
 
 

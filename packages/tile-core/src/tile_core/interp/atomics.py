@@ -95,6 +95,8 @@ def _synchronise(expr: Call, lanes: Lanes) -> None:
     """
     order = expr.args[-1]
     if isinstance(order, StringConst) and order.value in _ACQUIRES and lanes.block is not None:
+        if lanes.machine.clocks is not None:
+            lanes.machine.clocks.meet_all(lanes.block.number)
         lanes.block.epoch = lanes.block.thread_epoch = lanes.machine.next_epoch()
 
 

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tile_core.errors import InternalError, Note, Span, TileError, UndefinedOperation
+from tile_core.interp.clocks import Clocks
 from tile_core.interp.mbarriers import PendingCopy, Signal
 from tile_core.interp.memory import ElementAddresses, Storage, at_address, row_major, scratch
 from tile_core.interp.statement_facts import StatementFacts, facts_of
@@ -77,6 +78,7 @@ class InterpreterState:
         self.granules: dict[Buffer, int] = {}  # bits of the smallest element of any view
         self.constants: dict[Const, Array] = {}
         self.contended: set[Buffer] = set()
+        self.clocks: Clocks | None = None  # of the blocks of all ranks
         self.epoch = 0  # numbers stretches of time without synchronisation; never reused
         self.stores = 0  # changes of memory: without any, waiting threads make no progress
         self._facts: dict[Node, StatementFacts] = {}

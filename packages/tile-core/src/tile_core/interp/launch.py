@@ -12,6 +12,7 @@ import numpy as np
 from tile_core.analysis.uniformity import is_thread_program
 from tile_core.errors import Deadlock, EmptyGridError, Note
 from tile_core.interp.arguments import bind
+from tile_core.interp.clocks import Clocks
 from tile_core.interp.execution_state import (
     BlockState,
     Cluster,
@@ -20,6 +21,7 @@ from tile_core.interp.execution_state import (
     Lanes,
 )
 from tile_core.interp.expressions import evaluate
+from tile_core.interp.signals import stuck
 from tile_core.interp.statement_facts import goes_apart
 from tile_core.interp.statements import run, steps
 from tile_core.interp.threads import run_threads, waits_for
@@ -28,11 +30,13 @@ from tile_core.interp.wait_events import Event, GridWait, Pending, YieldPoint
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.cluster_position import check_clusters, place_in_cluster
 from tile_core.ir.expr import Expr
-from tile_core.ir.node import walk
-from tile_core.ir.stmt import Kernel, Launch
+from tile_core.ir.node import nodes_of, walk
+from tile_core.ir.ranks import spans_ranks
+from tile_core.ir.stmt import Kernel, Launch, Stmt
 from tile_core.ops.privatise_tiles import privatise_tiles
 from tile_core.ops.random_loops import distribute_random_loops
 from tile_core.ops.select_ranges import select_ranges
+from tile_core.ops.signals import WaitSignal
 
 
 def interpret(
@@ -61,6 +65,8 @@ def interpret(
     machine = InterpreterState(options or InterpretOptions(), evaluate, _launch)
     kernel = privatise_tiles(select_ranges(distribute_random_loops(kernel)))
     machine.granules = _granules(kernel)
+    if any(map(spans_ranks, nodes_of(kernel.body, Launch))):
+        machine.clocks = Clocks(kernel.body)
     with np.errstate(all="ignore"):
         finish = bind(kernel, args, machine)
         run(kernel.body, Lanes(None, machine))
@@ -97,26 +103,30 @@ def _launch(launch: Launch, host: Lanes) -> None:
                 span=launch.span,
                 hint="do not call the kernel when there is nothing to do",
             )
-    _mark_contended(launch, machine)
+    _mark_contended(launch if machine.clocks is None else machine.clocks.body, machine)
     check_clusters(grid, launch)
     epoch = machine.next_epoch()
     explicit = is_thread_program(launch) or goes_apart(launch)
     clusters: dict[tuple[int, ...], Cluster] = {}
     waiting = []
+    first = 0
+    if machine.clocks is not None:
+        first = machine.clocks.begin(math.prod(grid), grid[-1] if spans_ranks(launch) else 1)
     for number in _order(math.prod(grid), machine.options):
         running = _start(launch, host, number, grid, epoch, explicit, clusters)
+        running.block.number += first
         _advance(running)
         if not running.done:
             waiting.append(running)
     _finish(waiting, math.prod(grid), machine)
 
 
-def _mark_contended(launch: Launch, machine: InterpreterState) -> None:
-    written = machine.facts(launch.body).written
+def _mark_contended(root: Stmt, machine: InterpreterState) -> None:
+    written = machine.facts(root).written
     through_pointer = any(isinstance(root.origin, Expr) for root in written)
     machine.contended = {root for root in written if root.scope.is_global}
-    for root, storage in machine.memory.items():
-        storage.contended = through_pointer or root in written
+    for owner, storage in machine.memory.items():
+        storage.contended = through_pointer or owner in written
 
 
 def _order(count: int, options: InterpretOptions) -> list[int]:
@@ -176,7 +186,10 @@ def _advance(running: _Running) -> None:
 def _finish(waiting: list[_Running], total: int, machine: InterpreterState) -> None:
     """Let blocks that wait for each other take turns until all are done."""
     idle = 0
+    turns = np.random.default_rng(machine.options.seed)
     while waiting:
+        if machine.options.block_order == "random":
+            waiting = [waiting[k] for k in turns.permutation(len(waiting))]
         if all(isinstance(r.event, GridWait) for r in waiting):
             if len(waiting) < total:
                 raise _stuck(waiting, "other blocks have finished without reaching it")
@@ -198,6 +211,14 @@ def _finish(waiting: list[_Running], total: int, machine: InterpreterState) -> N
 
 
 def _stuck(waiting: list[_Running], why: str) -> Deadlock:
+    clocks = waiting[0].block.machine.clocks
+    signals = [
+        (r.block, r.event)
+        for r in waiting
+        if isinstance(r.event, Pending) and isinstance(r.event.node, WaitSignal)
+    ]
+    if clocks is not None and signals:
+        return stuck(sorted(signals, key=lambda wait: wait[0].number), clocks)
     event = next((r.event for r in waiting if isinstance(r.event, YieldPoint)), waiting[0].event)
     notes = [
         Note(f"block {r.block.number}: {waits_for(r.event)}", r.event.node.span)

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tile_core.errors import AssumptionError, DeviceAssertError, InternalError, UndefinedOperation
-from tile_core.interp import access, reductions, specialised_warps
+from tile_core.interp import access, reductions, signals, specialised_warps
 from tile_core.interp.execution_state import Lanes, Loop
 from tile_core.interp.expressions import evaluate
 from tile_core.interp.operators import MEANINGS
@@ -60,6 +60,7 @@ from tile_core.ops.parallel_form import as_parallel, is_element_wise
 from tile_core.ops.printing import Print
 from tile_core.ops.reducer import ReducerUpdate
 from tile_core.ops.serial_forms import expand
+from tile_core.ops.signals import SIGNALS
 
 Steps: TypeAlias = "Iterator[Event]"
 
@@ -290,6 +291,8 @@ def _evaluate(stmt: Evaluate, lanes: Lanes) -> Steps:
 def _leaf(stmt: Leaf, lanes: Lanes) -> Steps:
     if isinstance(stmt, Barrier):
         yield from _barrier(stmt, lanes)
+    elif isinstance(stmt, SIGNALS):
+        yield from signals.signal_steps(stmt, lanes)
     elif isinstance(stmt, specialised_warps.OF_THREADS):
         yield from specialised_warps.operator_steps(stmt, lanes)
     elif lanes.warp is None or (isinstance(stmt, Print) and stmt.source is None):

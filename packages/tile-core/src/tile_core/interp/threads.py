@@ -33,6 +33,8 @@ from tile_core.interp.wait_events import (
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.node import Node
 from tile_core.ir.stmt import Launch, Let, Stmt
+from tile_core.ops.control import Barrier
+from tile_core.ops.signals import WaitSignal
 from tile_core.ops.verify_uniform_regions import WAY_OUT
 
 WARP = 32
@@ -98,7 +100,9 @@ def _schedule_warps(warps: list[_Warp], block: BlockState) -> Iterator[Event]:
 def _may_end(event: Event, block: BlockState) -> bool:
     """Whether other blocks can end a wait."""
     in_cluster = block.cluster is not None and block.cluster.size > 1
-    return isinstance(event, YieldPoint) or (isinstance(event, Pending) and in_cluster)
+    if isinstance(event, Pending):
+        return in_cluster or isinstance(event.node, WaitSignal)
+    return isinstance(event, YieldPoint)
 
 
 def _parts(launch: Launch, block: BlockState, host: Lanes) -> list[_Warp]:
@@ -197,7 +201,9 @@ def _release_named(warps: list[_Warp], block: BlockState, arrivals: dict[int, in
     released = False
     for warp in warps:
         event = warp.event
-        if isinstance(event, Wait) and event.number is not None and event.node.arrives_only:
+        if isinstance(event, Wait) and event.number is not None:
+            if not isinstance(event.node, Barrier) or not event.node.arrives_only:
+                continue
             arrivals[event.number] = arrivals.get(event.number, 0) + event.threads
             warp.event, released = None, True
     numbers = {w.event.number for w in warps if isinstance(w.event, Wait)}

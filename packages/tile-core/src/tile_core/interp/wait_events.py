@@ -13,13 +13,14 @@ from tile_core.ir.expr import Call, Expr
 from tile_core.ir.node import Node
 from tile_core.ir.stmt import Stmt, While
 from tile_core.ops.control import Barrier
+from tile_core.ops.signals import Signal, WaitSignal
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Wait:
-    """Threads have arrived at a barrier of their block."""
+    """Threads have arrived at a barrier of their block, or where all of it must come."""
 
-    node: Barrier
+    node: Barrier | Signal | WaitSignal
     lanes: Lanes
     threads: int
     # number, needed: of a named barrier that `needed` threads release (None: all of the block).

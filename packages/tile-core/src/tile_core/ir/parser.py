@@ -140,7 +140,9 @@ class _Reader:
     def _announce_scalars(self, c: Cursor) -> None:
         """Make scalar parameters known to the shapes in front of them."""
         scopes = {s.value for s in MemoryScope}
-        for k, (token, colon, kind) in enumerate(zip(c.tokens, c.tokens[1:], c.tokens[2:])):
+        for k, (token, colon, kind) in enumerate(
+            zip(c.tokens, c.tokens[1:], c.tokens[2:], strict=False)
+        ):
             is_declared = k >= c.at and token.kind == kind.kind == "name" and colon.text == ":"
             if is_declared and kind.text not in scopes:
                 self._number(Cursor(c.tokens, c.line, k + 2), token.text)

@@ -8,12 +8,17 @@ time.
 
 from __future__ import annotations
 
+from tile_core.dtypes import dtype_of
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import Var
-from tile_core.ir.stmt import Kernel
+from tile_core.ir.stmt import Kernel, Launch
+from tile_launch.contract import Contract
 
 RANK, RANKS = "rank", "ranks"
 """Names of the scalar parameters that say which rank runs a kernel, and how many there are."""
+OWN_RANK = Var(RANK, dtype_of("int32"))
+RANK_COUNT = Var(RANKS, dtype_of("int32"), Contract(low=1))
+"""These parameters, of all kernels that are traced."""
 FLAG_STRIDE = 16
 """Elements from one flag to the next: each has 64 bytes for itself."""
 
@@ -24,6 +29,14 @@ def rank_parameters(kernel: Kernel) -> tuple[Var, Var] | None:
         case (*_, Var(name="rank") as rank, Var(name="ranks") as ranks):
             return rank, ranks
     return None
+
+
+def spans_ranks(launch: Launch) -> bool:
+    """Whether the last index of a block is its rank: a grid has the blocks of all ranks."""
+    match launch.block_vars, launch.grid:
+        case (*_, Var(name="rank")), (*_, Var(name="ranks")):
+            return True
+    return False
 
 
 def is_symmetric(buffer: Buffer, kernel: Kernel) -> bool:

@@ -26,7 +26,7 @@ class Signal(ControlOperator):
     """
 
     mnemonic: ClassVar[str] = "signal"
-    spellings: ClassVar[tuple[str, ...]] = ("signal",)
+    spellings: ClassVar[tuple[str, ...]] = ("signal", "barrier_ranks")
     flag: Region
     value: Expr
 
@@ -52,7 +52,7 @@ class WaitSignal(ControlOperator):
     """
 
     mnemonic: ClassVar[str] = "wait_signal"
-    spellings: ClassVar[tuple[str, ...]] = ("wait_signal",)
+    spellings: ClassVar[tuple[str, ...]] = ("wait_signal", "barrier_ranks")
     flag: Region
     value: Expr
     takes: bool = False
