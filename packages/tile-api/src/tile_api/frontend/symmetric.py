@@ -18,7 +18,7 @@ from tile_core.ir.node import nodes_of
 from tile_core.ir.print_expr import print_expr
 from tile_core.ir.ranks import FLAG_STRIDE, OWN_RANK, RANK, RANK_COUNT, RANKS
 from tile_core.ir.stmt import Check, CheckKind, Kernel, Seq, Store, flattened
-from tile_core.ops.verify_ranks import verify_ranks
+from tile_core.passes.verify_ranks import verify_ranks
 from tile_core.records import dataclass, replace
 
 
