@@ -18,7 +18,6 @@ from tile_core.ir.node import nodes_of
 from tile_core.ir.print_expr import print_expr
 from tile_core.ir.ranks import FLAG_STRIDE, OWN_RANK, RANK, RANK_COUNT, RANKS
 from tile_core.ir.stmt import Check, CheckKind, Kernel, Seq, Store, flattened
-from tile_core.passes.verify_ranks import verify_ranks
 from tile_core.records import dataclass, replace
 
 
@@ -145,6 +144,8 @@ def with_rank_parameters(kernel: Kernel) -> Kernel:
             span=taken.span or kernel.span,
             hint=f"rename it, or say T.{taken.name}() for the one of the group",
         )
+    from tile_core.passes.verify_ranks import verify_ranks  # few kernels need it
+
     inside = build_expr.binary(BinaryOp.LT, OWN_RANK, RANK_COUNT)
     natural = build_expr.binary(BinaryOp.LE, build_expr.const(0), OWN_RANK)
     checks = [
