@@ -17,6 +17,7 @@ PREAMBLE = "import numpy as np\n\nimport tile_api as tile\nimport tile_api.langu
 """What the code of every example begins with; the pages say it once."""
 
 _TARGETS = re.compile(r"^Runs on: (.+)\.$", re.MULTILINE)
+_PRINTS = re.compile(r"^Prints ``(.+)``\.$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,8 @@ class Example:
         Its body, without the docstring: what readers paste behind the preamble.
     targets
         Where it runs.
+    prints
+        A line that it prints, or nothing.
     subjects
         Names that its docstring has in backticks, or that it is called by: it is about them.
     used
@@ -41,6 +44,7 @@ class Example:
     name: str
     code: str
     targets: tuple[str, ...]
+    prints: str
     subjects: frozenset[str]
     used: frozenset[str]
 
@@ -48,11 +52,16 @@ class Example:
         """Return the names that it is about and uses."""
         return self.subjects & self.used
 
+    def fits(self, name: str) -> tuple[bool, int]:
+        """Return how well it shows one of its names, the less the better."""
+        return self.name != name, len(self.code)
+
     def directives(self) -> str:
         """Return what a page says of it."""
         where = ", ".join(f"``{target}``" for target in self.targets)
         code = textwrap.indent(self.code, "   ")
-        return f"Runs on: {where}.\n\n.. code-block:: python\n\n{code}\n"
+        prints = f" Prints ``{self.prints}``." if self.prints else ""
+        return f"Runs on: {where}.{prints}\n\n.. code-block:: python\n\n{code}\n"
 
 
 def examples() -> Iterator[Example]:
@@ -67,12 +76,13 @@ def examples() -> Iterator[Example]:
 def _example(file: str, node: ast.FunctionDef, source: str) -> Example:
     text = ast.get_docstring(node) or ""
     lines = source.splitlines()[node.body[0].end_lineno : node.end_lineno]
-    said = _TARGETS.search(text)
+    said, prints = _TARGETS.search(text), _PRINTS.search(text)
     return Example(
         file,
         node.name,
         textwrap.dedent("\n".join(lines)).strip("\n"),
         EVERYWHERE if said is None else tuple(said[1].split(", ")),
+        "" if prints is None else prints[1],
         frozenset(re.findall(r"`T\.(\w+)`", text)) | {node.name},
         frozenset(
             n.attr
@@ -83,10 +93,11 @@ def _example(file: str, node: ast.FunctionDef, source: str) -> Example:
 
 
 def example_of() -> dict[str, Example]:
-    """Return for each name of the language the shortest example that is about it."""
+    """Return for each name of the language the example called by it, else the shortest."""
     found: dict[str, Example] = {}
     for each in examples():
         for name in each.shows():
-            if name not in found or len(each.code) < len(found[name].code):
+            best = found.get(name)
+            if best is None or each.fits(name) < best.fits(name):
                 found[name] = each
     return found

@@ -27,7 +27,9 @@ LEFT = Path(__file__).parents[1] / "data" / "names_without_examples.txt"
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str, str], None]:
+def run(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> Callable[[str, str], None]:
     """Run the code of an example on a target as a page shows it, and as readers paste it."""
     for variable in ("TILELANG_DEFAULT_TARGET", "TILE_INTERPRET"):
         monkeypatch.delenv(variable, raising=False)
@@ -37,6 +39,7 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str, str],
         path = tmp_path / "example.py"
         path.write_text(f"{shown_examples.PREAMBLE}\n{EXAMPLES[name].code}\n")
         runpy.run_path(str(path))
+        assert EXAMPLES[name].prints in (capfd.readouterr().out or "\n").splitlines()
 
     return run_one
 

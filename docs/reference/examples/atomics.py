@@ -46,25 +46,6 @@ def atomic_max():
     assert found.tolist() == [a.max(), a.min(), np.bitwise_or.reduce(a)]
 
 
-def places_of_their_own():
-    """`T.atomic_add` with ``return_prev``: each thread gets a place of its own."""
-
-    @T.prim_func
-    def main(
-        A: T.Tensor((64,), "int32"), kept: T.Tensor((64,), "int32"), count: T.Tensor((1,), "int32")
-    ):
-        with T.Kernel(2, threads=32) as bx:
-            value = A[bx * 32 + T.get_thread_binding()]
-            if value > 0:
-                place = T.atomic_add(count[0], 1, return_prev=True)
-                kept[place] = value
-
-    a = np.random.default_rng(0).permutation(np.arange(-20, 44)).astype("int32")
-    kept, count = np.zeros(64, "int32"), np.zeros(1, "int32")
-    tile.compile(main)(a, kept, count)
-    assert sorted(kept[: count[0]]) == list(range(1, 44))
-
-
 def atomic_addx2():
     """`T.atomic_addx2` and `T.atomic_addx4` add to neighbouring elements."""
 
