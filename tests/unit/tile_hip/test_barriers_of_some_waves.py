@@ -87,6 +87,19 @@ def one_number_for_all(X: T.Tensor((256,), "float32"), Y: T.Tensor((256,), "floa
             Y[t] = s[319 - t]
 
 
+@T.prim_func
+def handed_over(X: T.Tensor((64,), "float32"), Y: T.Tensor((64,), "float32")):
+    with T.Kernel(1, threads=128):
+        t = T.get_thread_binding()
+        s = T.alloc_shared((64,), "float32")
+        if t < 64:
+            s[t] = X[t] + 1
+            T.named_barrier_arrive(1, 128)
+        else:
+            T.sync_threads(1, 128)
+            Y[t - 64] = s[127 - t]
+
+
 TARGETS = ("interpret", "cpu", "cuda:sm_80@sim", TARGET, "hip:gfx942@isa", "hip:gfx90a@isa")
 
 
@@ -113,6 +126,14 @@ def test_a_number_serves_other_waves_later(target: str) -> None:
     tile.compile(one_number_for_all, target=target)(x, y)
     s = np.concatenate([x[:64], x[127::-1], np.ones(64, np.float32)])
     np.testing.assert_array_equal(y, [*x[127:63:-1], *s[:63:-1]])
+
+
+@pytest.mark.in_turn(3)
+@pytest.mark.parametrize("target", TARGETS)
+def test_some_waves_arrive_and_go_on(target: str) -> None:
+    x, y = np.arange(64, dtype=np.float32), np.zeros(64, np.float32)
+    tile.compile(handed_over, target=target)(x, y)
+    np.testing.assert_array_equal(y, x[::-1] + 1)
 
 
 def test_counters_are_part_of_what_a_block_needs() -> None:

@@ -40,7 +40,8 @@ def lower_barrier(op: Barrier, ctx: SimtContext) -> Stmt:
         return do("sync")
     if ctx.machine.has(FEATURE) and not op.arrives_only:
         waiting = ctx.threads if op.count is None else static_value(op.count)
-        if waiting == ctx.threads:
+        handed_over = any(b.arrives_only for b in nodes_of(ctx.launch, Barrier))
+        if waiting == ctx.threads and not handed_over:
             return do("sync")  # which any number may stand for if all wait there
     _refuse_parts_of_warps(op, ctx)
     number = as_expr(0 if op.number is None else op.number)
