@@ -17,6 +17,8 @@ POINTERS = {"float": "F", "double": "D", "half_t": "H", "bfloat16_t": "B", "tile
             "int": "I", "tile::u32": "U", "tile::i64": "L", "tile::u64": "UL", "tile::i8": "S8",
             "tile::u8": "U8", "tile::i16": "S16", "tile::u16": "U16"}  # fmt: skip
 OF_BITS = ("atomic_and", "atomic_or", "atomic_xor", "warp_reduce_bitand", "warp_reduce_bitor")
+ORDERS_OF_LOADS = ("", ", tile::acquire", ", tile::system_acquire")
+ORDERS = ("", *(f", tile::{o}" for o in ("release", "acq_rel", "seq_cst", "system_release")))
 FLOATS = ("float", "double", "half_t", "bfloat16_t", "tile::e4m3")
 ELSEWHERE = {"rng_init", "rng_rand", "rng_rand_float", "rng_rand_normal"}
 """Become arithmetic before printing."""
@@ -31,12 +33,9 @@ def statements(name: str) -> list[str]:
         value = f"{kind}({p}[tid])"
         call = f"tile::{function_name(name)}"
         if name == "atomic_load":
-            lines += [f"{p}[tid] = {call}({p} + (n){order});" for order in ("", ", tile::acquire")]
+            lines += [f"{p}[tid] = {call}({p} + (n){order});" for order in ORDERS_OF_LOADS]
         elif name.startswith("atomic"):
-            lines += [
-                f"{p}[tid] = {call}({p} + (n), {value}{order});"
-                for order in ("", ", tile::release", ", tile::acq_rel", ", tile::seq_cst")
-            ]
+            lines += [f"{p}[tid] = {call}({p} + (n), {value}{order});" for order in ORDERS]
         elif name.startswith("shfl"):
             lines += [f"{p}[tid] = {call}({value}, n, {width});" for width in (32, 16)]
         elif name.startswith("warp_reduce"):
@@ -72,6 +71,16 @@ def test_every_intrinsic_of_warps_and_memory(arch, group):
         names = [name for name in OTHERS if name not in known]
     assert names
     ptx("\n".join(line for name in names for line in statements(name)), arch, "-G")
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_signals_between_devices_are_of_the_whole_system(arch):
+    raised = ptx("tile::atomic_add(U + tid, 1u, tile::system_release);", arch)
+    seen = ptx("U[n] = tile::atomic_load(U + tid, tile::system_acquire);", arch)
+    assert re.search(r"(red|atom)(\.relaxed)?(\.global)?\.sys\.|(red|atom)\.global\.sys", raised)
+    for text in (raised, seen):
+        assert re.search(r"membar\.sys|fence\.(sc|acq_rel)\.sys", text)
+    assert "volatile" in seen
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)

@@ -29,12 +29,16 @@ def statements(name: str) -> list[str]:
         call = f"tile::{function_name(name)}"
         places = (p, f"tile::smem<{kind}>(64, 512)")
         if name == "atomic_load":
-            lines += [f"{p}[tid] = {call}({place} + (n), tile::acquire);" for place in places]
+            lines += [
+                f"{p}[tid] = {call}({place} + (n), tile::{order});"
+                for place in places
+                for order in ("acquire", "system_acquire")
+            ]
         elif name.startswith("atomic"):
             lines += [f"{p}[tid] = {call}({place} + (n), {value});" for place in places]
             lines += [
                 f"{p}[tid] = {call}({p} + (n), {value}, tile::{order});"
-                for order in ("release", "acq_rel", "seq_cst")
+                for order in ("release", "acq_rel", "seq_cst", "system_release")
                 if kind in ("float", "int", "half_t")
             ]
         elif name.startswith("shfl"):

@@ -19,6 +19,10 @@ from tile_core.ir.print_expr import print_expr
 from tile_core.ir.ranks import FLAG_STRIDE, OWN_RANK, RANK, RANK_COUNT, RANKS
 from tile_core.ir.stmt import Check, CheckKind, Kernel, Seq, Store, flattened
 from tile_core.records import dataclass, replace
+from tile_launch.contract import Contract
+
+LINE = 64
+"""Bytes of which the distance from one copy to the next is a multiple."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,7 +31,8 @@ class SymmetricSpec(TensorSpec):
 
     def buffer(self, name: str, span: Span | None) -> Buffer:
         """Return the buffer of all copies: the first dimension counts ranks."""
-        distance = Var(f"{name}_stride", dtype_of("int64"), span=span)
+        lines = Contract(multiple_of=LINE * 8 // max(self.dtype.bits, 1))
+        distance = Var(f"{name}_stride", dtype_of("int64"), lines, span=span)
         step: Extent = FLAG_STRIDE if self.scope is Scope.SIGNALS else 1
         strides: list[Extent] = []
         for extent in reversed(self.shape):

@@ -14,7 +14,10 @@ from tile_core.ir.expr import AddressOf, Call, Const, Expr, StringConst
 from tile_core.ir.intrinsics import INTRINSICS, Effect
 
 EXTERN = "extern:"
-_ORDERS = {"acquire", "release", "acq_rel", "seq_cst", "consume"}
+_ORDERS = {
+    *("acquire", "release", "acq_rel", "seq_cst", "consume"),
+    *("system_acquire", "system_release"),
+}
 
 
 Argument = Callable[[Expr], str]

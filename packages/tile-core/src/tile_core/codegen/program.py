@@ -14,7 +14,7 @@ from tile_core.codegen.types import cpp_type
 from tile_core.errors import Span
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.effect import Effect
-from tile_core.ir.expr import AddressOf, Call, Expr, Var
+from tile_core.ir.expr import AddressOf, Call, Expr, StringConst, Var
 from tile_core.ir.intrinsics import INTRINSICS
 from tile_core.ir.node import Node, nodes_of
 from tile_core.ir.stmt import Kernel, Launch, Store
@@ -85,8 +85,11 @@ def print_function(
     given = (p for p in function.params if isinstance(p, Var) and p not in bounds.ranges)
     bounds.given.update(given)
     bind_indices(function.launch, bounds)
+    changes = any(n.value == "system_acquire" for n in nodes_of(function.launch.body, StringConst))
     constant = frozenset(
-        b for b in used.buffers if b.scope is Scope.GLOBAL and b.storage not in used.written
+        b
+        for b in used.buffers
+        if b.scope is Scope.GLOBAL and b.storage not in used.written and not changes
     )
     params = list(_parameters(function, names, constant))
     for line in _head(f"{_qualifiers(function)} void {symbol}(", params):

@@ -13,6 +13,7 @@ from tile_core.ir.expr import Var
 from tile_core.ir.node import Node, nodes_of, rewrite
 from tile_core.ir.stmt import Alloc, For, Kernel, Launch, Pipelined, Stmt, Store
 from tile_core.ops.control import Barrier
+from tile_core.ops.signals import WaitSignal
 from tile_core.passes.kernel_fission import holds_barrier, spans_grid
 from tile_core.passes.split_grid_barriers import split_grid_barriers
 from tile_core.records import replace
@@ -42,7 +43,8 @@ def lower_grid_barriers(kernel: Kernel) -> Kernel:
 
 def is_cooperative(root: Node) -> bool:
     """Whether blocks of a launch wait for each other while they run."""
-    return any(n.arrivals is not None for n in nodes_of(root, Barrier))
+    meets = any(n.arrivals is not None for n in nodes_of(root, Barrier))
+    return meets or bool(nodes_of(root, WaitSignal))
 
 
 def _cooperative(launch: Launch) -> Sequence[Stmt]:

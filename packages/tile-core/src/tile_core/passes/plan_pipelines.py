@@ -9,11 +9,12 @@ from dataclasses import field
 from tile_core.errors import TileWarning
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.device_calls import MOST_UNDER_WAY
-from tile_core.ir.node import Node, nodes_of, rewrite, walk
+from tile_core.ir.node import Node, contains, nodes_of, rewrite, walk
 from tile_core.ir.stmt import Alloc, AnnotateLayout, Kernel, Launch, Pipelined, Seq, Stmt, flattened
 from tile_core.ir.visitor import map_launches
 from tile_core.layout import Layout
 from tile_core.machine import SimtMachine
+from tile_core.ops.signals import SIGNALS
 from tile_core.passes.pipelines.counted_copies import COUNTED, begun_by_a_wave, require_counted_loop
 from tile_core.passes.pipelines.inject import put_together
 from tile_core.passes.pipelines.loop_analysis import Analysis, analyse, facts_of
@@ -92,6 +93,10 @@ def _planned(launch: Launch, kernel: Kernel, machine: SimtMachine, *, folded: bo
     done = _Planned(folded and not counts, machine, math.prod(launch.threads))
     facts = facts_of(kernel, launch)
     for loop in inner:
+        if contains(loop, *SIGNALS):
+            told = "a pipelined loop does not overlap its iterations: it signals or waits"
+            warn(told, loop.span, PipelineWarning, pass_name="plan_pipelines")
+            continue
         beside = machine.has(ASYNCHRONOUS)
         if counts:
             try:

@@ -27,6 +27,7 @@ from tile_core.ops.control import Barrier, ClusterSync
 from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.mbarrier import BarrierInit, SetRegisters
+from tile_core.ops.signals import SIGNALS
 from tile_core.passes.pipelines.loop_analysis import facts_of
 from tile_core.passes.pipelines.stage_instances import Versions, make_versions
 from tile_core.passes.register_estimate import TOGETHER, blocks_together
@@ -158,6 +159,8 @@ def _require_free_threads(launch: Launch, machine: SimtMachine) -> None:
             raise NotApplicable("the program gives the order of a loop")
         if isinstance(node, Barrier):
             raise NotApplicable("the program has barriers of all threads")
+        if isinstance(node, SIGNALS):
+            raise NotApplicable("the block signals, or waits for signals, as a whole")
 
 
 def _specialised(launch: Launch, found: CircularBuffers, machine: SimtMachine) -> Launch:

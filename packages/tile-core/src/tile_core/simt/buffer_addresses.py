@@ -69,7 +69,7 @@ class BufferAddresses:
     def _room(self, buffer: Buffer) -> int:
         """Return how many elements the storage has; tensors of dynamic extents count as 0."""
         match buffer.scope:
-            case Scope.GLOBAL:
+            case Scope.GLOBAL | Scope.SIGNALS:
                 shape = buffer.static_shape
                 count = 0 if shape is None or buffer.strides else math.prod(shape)
                 return -(-count // 2) if is_packed(buffer) else count
@@ -97,7 +97,7 @@ class BufferAddresses:
         """Return the offset of an element in the flat buffer, in elements; not guarded."""
         coords = tuple(as_expr(i) for i in indices)
         match buffer.scope:
-            case Scope.GLOBAL:
+            case Scope.GLOBAL | Scope.SIGNALS:
                 return _strided(buffer, coords)
             case Scope.SHARED:
                 return as_expr(self.layout(buffer).address(*coords))

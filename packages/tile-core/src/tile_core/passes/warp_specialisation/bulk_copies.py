@@ -12,11 +12,12 @@ from tile_core.ir.buffer import Buffer, Region, Scope, static_value
 from tile_core.ir.build_expr import as_expr
 from tile_core.ir.expr import Expr
 from tile_core.ir.gpu_intrinsics import COPY_ENGINE_WORDS
-from tile_core.ir.node import Node
+from tile_core.ir.node import Node, contains
 from tile_core.ir.stmt import Launch
 from tile_core.layout.copy_engine_boxes import START, Starts, boxes_of, layout_in_boxes
 from tile_core.ops.copy import Copy
 from tile_core.ops.region_pairing import pair
+from tile_core.ops.signals import SIGNALS
 from tile_core.passes.pipelines.asynchronous_copies import strides_of
 from tile_core.passes.warp_specialisation.contiguous_copies import (
     WIDEST,
@@ -65,6 +66,8 @@ def bulk_way(
     is none itself; `asked` is as of `require_boxes`.
     """
     _require_transfer(copy)
+    if contains(launch, *SIGNALS):
+        raise NotApplicable("signals do not order what the copy engine does")
     tensor, tile = _sides(copy)
     if is_computed(tensor.buffer) and asked:
         require_alignment(tensor.buffer, env)

@@ -22,6 +22,7 @@ from tile_core.ops.reducer import ReducerFinalize, ReducerInit
 from tile_core.ops.rule import Rule
 from tile_core.ops.scan import Scan
 from tile_core.ops.serial_forms import expand, has_serial_form
+from tile_core.ops.signals import Signal, WaitSignal
 from tile_core.records import replace
 from tile_core.simt.context import SimtContext
 from tile_core.simt.elementwise import lower_element_wise
@@ -41,6 +42,7 @@ from tile_core.simt.rules.reduce import (
     lower_reduce,
 )
 from tile_core.simt.rules.scan import lower_scan
+from tile_core.simt.rules.signals import lower_signal, lower_wait_signal
 from tile_core.simt.shared_staging import by_each_thread
 from tile_core.target import Target
 
@@ -112,6 +114,8 @@ SHARED_RULES: tuple[Rule[Any], ...] = (
     Rule(name="simt.copy_wait", op=CopyWait, lower=lower_wait),
     Rule(name="simt.atomic", op=AtomicTile, lower=lower_element_wise, rejects=_rejects_bulk),
     Rule(name="simt.barrier", op=Barrier, lower=lower_barrier),
+    Rule(name="simt.signal", op=Signal, lower=lower_signal),
+    Rule(name="simt.wait_signal", op=WaitSignal, lower=lower_wait_signal),
     Rule(name="simt.print", op=Print, lower=lower_print),
     Rule(name="simt.breakpoint", op=Breakpoint, lower=lower_breakpoint),
     Rule(name="simt.reduce", op=Reduce, lower=lower_reduce, infer_layout=infer_reduce),

@@ -7,13 +7,16 @@
 
 namespace tile {
 
-enum memory_order { relaxed, consume, acquire, release, acq_rel, seq_cst };
+// The last two are for what other devices, and other processes, read and write as well.
+enum memory_order { relaxed, consume, acquire, release, acq_rel, seq_cst, system_acquire, system_release };
 
 TILE_DEVICE void fence_before(memory_order order) {
   if (order == release || order == acq_rel || order == seq_cst) __threadfence();
+  if (order == system_release) __threadfence_system();
 }
 TILE_DEVICE void fence_after(memory_order order) {
   if (order == consume || order == acquire || order == acq_rel || order == seq_cst) __threadfence();
+  if (order == system_acquire) __threadfence_system();
 }
 
 TILE_DEVICE u32 exchange_if(u32* p, u32 expected, u32 value) { return ::atomicCAS(p, expected, value); }
@@ -64,7 +67,9 @@ TILE_DEVICE T atomic_add(T* p, T value, memory_order order = relaxed) {
     old = ::atomicAdd(p, value);
   } else if constexpr (is_word_integer<T>) {
     using U = bits_of<T>;
-    old = static_cast<T>(::atomicAdd(reinterpret_cast<U*>(p), static_cast<U>(value)));
+    U* word = reinterpret_cast<U*>(p);
+    old = static_cast<T>(order == system_release ? ::atomicAdd_system(word, static_cast<U>(value))
+                                                 : ::atomicAdd(word, static_cast<U>(value)));
   } else {
     old = update(p, [=](T x) { return static_cast<T>(x + value); });
   }

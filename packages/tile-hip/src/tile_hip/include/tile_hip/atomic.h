@@ -8,17 +8,20 @@
 
 namespace tile {
 
-enum memory_order { relaxed, consume, acquire, release, acq_rel, seq_cst };
+// The last two are for what other devices, and other processes, read and write as well.
+enum memory_order { relaxed, consume, acquire, release, acq_rel, seq_cst, system_acquire, system_release };
 
 TILE_DEVICE void fence_before(memory_order order) {
   if (order == release || order == acq_rel || order == seq_cst) {
     __builtin_amdgcn_fence(__ATOMIC_RELEASE, "agent");
   }
+  if (order == system_release) __builtin_amdgcn_fence(__ATOMIC_RELEASE, "");
 }
 TILE_DEVICE void fence_after(memory_order order) {
   if (order == consume || order == acquire || order == acq_rel || order == seq_cst) {
     __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "agent");
   }
+  if (order == system_acquire) __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "");
 }
 
 #define TILE_SCOPE __HIP_MEMORY_SCOPE_AGENT
@@ -97,8 +100,12 @@ TILE_DEVICE element_at<P> atomic_add(P p, element_at<P> value, memory_order orde
     old = add_one_of_pair(at, value);
   } else if constexpr (is_word_integer<T>) {
     using U = bits_of<T>;
-    old = static_cast<T>(__hip_atomic_fetch_add(at.template as<U>(), static_cast<U>(value),
-                                                __ATOMIC_RELAXED, TILE_SCOPE));
+    const auto word = at.template as<U>();
+    const U added = static_cast<U>(value);
+    old = static_cast<T>(
+        order == system_release
+            ? __hip_atomic_fetch_add(word, added, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM)
+            : __hip_atomic_fetch_add(word, added, __ATOMIC_RELAXED, TILE_SCOPE));
   } else {
     old = update(at, [=](T x) { return static_cast<T>(x + value); });
   }
@@ -153,7 +160,10 @@ TILE_DEVICE typename without_const<element_at<P>>::type atomic_load(
   using T = typename without_const<element_at<P>>::type;
   using U = bits_of<T>;
   if (order == seq_cst) fence_before(order);
-  const U bits = __hip_atomic_load(place_of(p).template as<U>(), __ATOMIC_RELAXED, TILE_SCOPE);
+  const auto at = place_of(p).template as<U>();
+  const U bits = order == system_acquire
+                     ? __hip_atomic_load(at, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM)
+                     : __hip_atomic_load(at, __ATOMIC_RELAXED, TILE_SCOPE);
   fence_after(order);
   return bits_as<T>(bits);
 }

@@ -4,14 +4,20 @@
 
 namespace tile {
 
-enum memory_order { relaxed, consume, acquire, release, acq_rel, seq_cst };
+// The last two are for what other devices, and other processes, read and write as well.
+enum memory_order { relaxed, consume, acquire, release, acq_rel, seq_cst, system_acquire, system_release };
 
 // As on GPUs, orders other than relaxed are fences of the whole device before or after.
 TILE_HOST void fence_before(memory_order order) {
-  if (order == release || order == acq_rel || order == seq_cst) tsim_fence();
+  if (order == release || order == acq_rel || order == seq_cst || order == system_release) {
+    tsim_fence();
+  }
 }
 TILE_HOST void fence_after(memory_order order) {
-  if (order == consume || order == acquire || order == acq_rel || order == seq_cst) tsim_fence();
+  if (order == consume || order == acquire || order == acq_rel || order == seq_cst ||
+      order == system_acquire) {
+    tsim_fence();
+  }
 }
 
 TILE_HOST void atomic(int operation, int type, const tsim_shared& place, const void* value,
