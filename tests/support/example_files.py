@@ -12,7 +12,9 @@ TASKS = [name for name in _FILES if name.startswith("tasks/")]
 """Functions of whole arrays."""
 DISTRIBUTED = [name for name in _FILES if name.startswith("distributed/")]
 """Programs for several ranks."""
-KERNELS = [name for name in _FILES if name not in (*TASKS, *DISTRIBUTED)]
+RANKS = [name for name in _FILES if name.startswith("ranks/")]
+"""Kernels across ranks, which are threads there."""
+KERNELS = [name for name in _FILES if name not in (*TASKS, *DISTRIBUTED, *RANKS)]
 """Kernels of tiles or of threads, each file with its sizes and a check."""
 HOPPER = [name for name in KERNELS if name.startswith("hopper/")]
 """Those that name what only Hopper GPUs have."""

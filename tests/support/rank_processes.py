@@ -6,11 +6,13 @@ import multiprocessing
 import os
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import tile_api as tile
 from tile_launch.errors import TileError
-from tile_launch.ranks.ranks import join
+from tile_launch.ranks.ranks import Ranks, join
 
 PATIENCE = 60
 """Seconds after which a test says that its ranks hang."""
@@ -36,17 +38,25 @@ class FolderGroup:
 
 
 def run_in_processes(
-    folder: Path, size: int, main: Callable[..., Any], *args: Any, timeout: float = 20.0
+    folder: Path,
+    size: int,
+    main: Callable[..., Any],
+    *args: Any,
+    timeout: float = 20.0,
+    by_torch: bool = False,
 ) -> list[Any]:
     """Run ``main(ranks, *args)`` on each rank; return what it returns, the text of what it raises.
 
-    That of a process that ended without a word is its exit code.
+    That of a process that ended without a word is its exit code. The group is one of torch's, with
+    gloo, if it is to be `by_torch`.
     """
+    joined = join_torch if by_torch else join_folder
     context = multiprocessing.get_context("spawn")
     pipes = [context.Pipe(duplex=False) for _ in range(size)]
     processes = [
         context.Process(
-            target=_run, args=(str(folder), rank, size, timeout, main, args, pipes[rank][1])
+            target=_run,
+            args=(joined, (str(folder), rank, size, timeout), main, args, pipes[rank][1]),
         )
         for rank in range(size)
     ]
@@ -67,12 +77,26 @@ def run_in_processes(
     return results
 
 
+def join_folder(folder: str, rank: int, size: int, timeout: float) -> Ranks:
+    """Join a group whose members find each other through a folder."""
+    return join(FolderGroup(folder, rank, size), timeout)
+
+
+def join_torch(folder: str, rank: int, size: int, timeout: float) -> Ranks:
+    """Join torch's default group of processes."""
+    import torch.distributed as dist
+
+    place, limit = f"file://{folder}/store", timedelta(seconds=PATIENCE)
+    dist.init_process_group("gloo", place, rank=rank, world_size=size, timeout=limit)
+    return tile.ranks.join(timeout=timeout)
+
+
 def _run(
-    folder: str, rank: int, size: int, timeout: float, main: Any, args: Any, sender: Any
+    joined: Callable[..., Ranks], place: tuple[Any, ...], main: Any, args: Any, sender: Any
 ) -> None:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     try:
-        found = main(join(FolderGroup(folder, rank, size), timeout), *args)
+        found = main(joined(*place), *args)
     except TileError as error:
         found = str(error)
     sender.send(found)

@@ -10,10 +10,15 @@ import time
 import numpy as np
 
 import tile_api as tile
+from support import rank_kernels
+from support.example_files import load
+from tile_core.ir.buffer import Scope, static_value
 from tile_core.ir.parser import parse_kernel
+from tile_core.ir.ranks import is_symmetric
 from tile_core.ops.operator_table import OPERATORS
 from tile_launch.errors import RankError, RankLost
 from tile_launch.ranks import segments
+from tile_launch.ranks.symmetric import SymmetricTensor
 
 
 def sums(ranks, dtype, shape):
@@ -120,3 +125,31 @@ def killed_inside(ranks, text):
     if ranks.rank == 1:
         threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGKILL)).start()
     kernel(*arguments)
+
+
+def rank_part(ranks, name, args, position):
+    """Launch a kernel of `rank_kernels` three times on what this rank has; return a result."""
+    kernel = getattr(rank_kernels, name)
+    compiled_kernel, given, own = tile.compile(kernel, target="cpu"), iter(args), []
+    for param in kernel.params[:-2]:
+        if param.scope is Scope.SIGNALS:
+            own.append(ranks.signals(static_value(param.shape[1]) or ranks.size))
+        elif is_symmetric(param, kernel.kernel):
+            own.append(ranks.zeros(next(given).shape[1:]))
+        else:
+            own.append(next(given)[ranks.rank].copy())
+    first = None
+    for _ in range(3):
+        own[position][...] = np.nan
+        for one in own:
+            if isinstance(one, SymmetricTensor):
+                one.local[...] = 0  # others read and write it in the launch only
+        compiled_kernel(*own)
+        first = own[position].copy() if first is None else first
+        np.testing.assert_array_equal(own[position], first)
+    return own[position]
+
+
+def example_part(ranks, name, *parts):
+    """Run an example on what this rank has of its arguments."""
+    return load(name).run(ranks, *[part[ranks.rank] for part in parts])

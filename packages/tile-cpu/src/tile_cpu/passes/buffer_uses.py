@@ -9,6 +9,7 @@ from tile_core.ir.effects import Mode, accesses
 from tile_core.ir.expr import Binary, BinaryOp, Cast, Const, Extent, Var
 from tile_core.ir.node import Node, rewrite, walk
 from tile_core.ir.printer import symbols_of
+from tile_core.ir.ranks import rank_parameters
 from tile_core.ir.stmt import For, Kernel, Launch, Let, Parallel, Pipelined, Seq
 from tile_core.ops.copy import Copy
 from tile_core.ops.region_pairing import pair
@@ -37,7 +38,7 @@ class KernelUses:
             self.touching.setdefault(storage, {})[access.node] = None
             if storage is not access.buffer:
                 self.viewed.add(storage)
-        self.natural: set[Var] = set(symbols_of(kernel))
+        self.natural: set[Var] = {*symbols_of(kernel), *(rank_parameters(kernel) or ())}
         for node in walk(kernel):
             self._learn(node)
 

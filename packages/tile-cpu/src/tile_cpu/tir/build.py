@@ -49,7 +49,10 @@ def f32(value: float) -> PrimExpr:
 
 
 def seq(*items: Any) -> Stmt:
-    """Return one statement that runs `items` in order; nested sequences and None are fine."""
+    """Return one statement that runs `items` in order; nested sequences and None are fine.
+
+    What does nothing is left out: TVM would, and then complain of a sequence of one.
+    """
     flat: list[Stmt] = []
 
     def add(item: Any) -> None:
@@ -58,7 +61,7 @@ def seq(*items: Any) -> Stmt:
         if isinstance(item, (list, tuple)):
             for inner in item:
                 add(inner)
-        else:
+        elif not (isinstance(item, Evaluate) and isinstance(item.value, IntImm)):
             flat.append(item)
 
     add(items)
