@@ -84,7 +84,7 @@ def KernelLaunchFrame():
 def ClusterKernel():
     """`T.ClusterKernel` groups blocks, which then reach each other's shared memory.
 
-    Runs on: interpret, cuda:sm_90a.
+    Runs on: interpret, cuda:sm_90a, cuda:sm_100a.
     """
 
     @tile.jit

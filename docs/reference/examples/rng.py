@@ -1,7 +1,5 @@
 """Random numbers."""
 
-import numpy as np
-
 import tile_api as tile
 import tile_api.language as T
 

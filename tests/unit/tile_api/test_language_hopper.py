@@ -133,9 +133,10 @@ def test_masks_of_one_block_are_no_masks() -> None:
         T.tma_copy(A, S, barrier=bars[1], cluster_mask=0b10)
         T.tma_copy(A, S, barrier=bars[1], cluster_mask=0b11)
 
-    first, second = lines_of(body, cluster=2)
+    first, second, last = lines_of(body, cluster=2)
     assert "multicast" not in first
     assert "multicast=3" in second
+    assert last == "@cluster_sync()", "no block ends before what is fetched for it has come"
 
 
 def test_clusters_know_their_shape() -> None:

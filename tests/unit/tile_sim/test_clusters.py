@@ -122,6 +122,19 @@ def test_blocks_meet_before_and_after(before, after, error, schedule):
                 run(ROTATE.replace(before, after))
 
 
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_blocks_that_arrive_without_releasing_have_begun(schedule):
+    body = """
+  tile::cluster_arrive_relaxed();
+  tile::cluster_wait();
+  tile::remote(s + tid, (rank + 1) % 4)[0] = bx * 64 + tid;
+  tile::cluster_sync();
+  O[bx * 64 + tid] = s[tid];"""
+    with checking("all", schedule=schedule):
+        out = run(body).reshape(2, 4, 64)
+    np.testing.assert_array_equal(out, np.roll(np.arange(512).reshape(2, 4, 64), 1, axis=1))
+
+
 def test_a_barrier_of_the_block_is_none_of_the_cluster():
     body = ROTATE.replace(
         "tile::cluster_sync();\n  O", "tile::cluster_sync();  s[tid] = 7;  tile::sync();\n  O"

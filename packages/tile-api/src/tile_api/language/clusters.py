@@ -219,7 +219,11 @@ def _mask(value: Any) -> Expr | None:
                 f"{size} blocks",
                 hint=f"use bits 0 to {size - 1}: at most {(1 << size) - 1:#x}",
             )
-        return None if number & (number - 1) == 0 else build_expr.const(number)
+        if number & (number - 1) == 0:
+            return None
+    launch.leaves_together = True  # no block ends before what is fetched for it has come
+    if is_number(value):
+        return build_expr.const(value)
     return build_expr.cast(as_value(value), "int32")
 
 

@@ -5,6 +5,8 @@
 namespace tsim {
 namespace {
 
+constexpr uint16_t ALL_BLOCKS = 0xffff;
+
 Finding protocol_finding(uint32_t line) {
   Finding finding;
   finding.kind = TSIM_PROTOCOL;
@@ -67,11 +69,12 @@ void wait(uint32_t line) {
   }
   me.has_arrived = false;
   meet_tensor_memory(me, line);
-  if (barrier.generation != me.generation) {
-    if (block.checks_for(TSIM_CHECK_RACE)) block.clock.acquire(me.who, barrier.completed);
-    return;
+  if (barrier.generation == me.generation) {
+    wait_in(State::AT_CLUSTER, line);
+  } else if (block.checks_for(TSIM_CHECK_RACE)) {
+    block.clock.acquire(me.who, barrier.completed);
   }
-  wait_in(State::AT_CLUSTER, line);
+  me.started = ALL_BLOCKS;  // they have arrived, also those that released nothing
 }
 
 }  // namespace
