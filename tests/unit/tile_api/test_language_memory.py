@@ -146,12 +146,28 @@ def test_symbolic_extents_cancel():
             B[0, 0] = 1
 
     assert "view B: global float32[m * n, 2] of A" in f.script()
+
+    @T.prim_func
+    def h(A: T.Tensor((m - 2, 5, n + 1), "float32")):
+        with T.Kernel(1):
+            B = T.reshape(A, (5 * m * n + 5 * m - 10 * (n + 1),))
+            B[0] = 1
+
+    assert "of A" in h.script()
     with pytest.raises(ViewMismatch, match="the sizes in bits differ"):
 
         @T.prim_func
         def g(A: T.Tensor((m, n), "float32")):
             with T.Kernel(1):
                 B = T.reshape(A, (m * m,))
+                B[0] = 1
+
+    with pytest.raises(ViewMismatch, match="the sizes in bits differ"):
+
+        @T.prim_func
+        def k(A: T.Tensor((m - 2, 5), "float32")):
+            with T.Kernel(1):
+                B = T.reshape(A, (5 * m - 2,))
                 B[0] = 1
 
 

@@ -285,3 +285,41 @@ def test_what_is_known_of_sizes_holds_for_the_least() -> None:
     assert at_most(1, n)
     assert at_most(0, n // 8)
     assert not at_most(1, n // 8)
+
+
+@pytest.mark.parametrize("number", [int, lambda n: round(float(n))])
+def test_what_is_computed_of_a_size_is_not_for_others(number):
+    """Sizes that were met hold the comparison; those that come then do not."""
+
+    def function(x):
+        return 2 * x if number(x.shape[0]) > 9 else 3 * x
+
+    of = Function(function, target="interpret")
+    for n in (12, 17, 20, 7, 13, 8):
+        x = np.arange(float(n))
+        np.testing.assert_array_equal(of(x), function(x))
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+def test_either_sequence_may_be_the_longer_one(mode):
+    def function(x, y):
+        return np.convolve(x, y, mode), np.correlate(x, y, mode)
+
+    of, y = Function(function, target="interpret"), np.arange(9.0)
+    for n in (12, 17, 20, 7, 9, 8):
+        x = np.arange(1.0, n + 1)
+        for found, right in zip(of(x, y), function(x, y), strict=True):
+            np.testing.assert_allclose(found, right)
+
+
+def test_windows_of_images_of_other_heights():
+    """Rows less the window, times columns, are one dimension of a kernel."""
+
+    def function(x, w):
+        windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), axis=(2, 3))
+        return np.einsum("bchwij,ocij->bohw", windows, w)
+
+    of, w = Function(function, target="interpret"), np.ones((4, 3, 3, 3))
+    for rows, columns in ((12, 12), (17, 17), (7, 7), (9, 12)):
+        x = np.random.default_rng(0).standard_normal((2, 3, rows, columns))
+        np.testing.assert_allclose(of(x, w), function(x, w))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from tile_api.frontend.builder import current
 from tile_api.frontend.types import as_dtype, as_extent, as_shape
@@ -16,7 +18,7 @@ from tile_core.dtypes import DType, dtype_of
 from tile_core.errors import FrontendTypeError, FrontendValueError, Note, ViewMismatch
 from tile_core.ir import build_expr
 from tile_core.ir.buffer import Buffer, static_value
-from tile_core.ir.expr import AddressOf, Binary, BinaryOp, Bitcast, Const, Expr, Extent
+from tile_core.ir.expr import AddressOf, Binary, BinaryOp, Bitcast, Const, Extent
 
 __all__ = [
     "access_ptr", "address_of", "index_to_coordinates", "make_tensor", "make_tensor_from_addr",
@@ -101,28 +103,42 @@ def _text(dtype: DType, shape: tuple[Extent, ...]) -> str:
 
 
 def _same_bits(base: Buffer, shape: tuple[Extent, ...], dtype: DType) -> bool:
-    """Whether both products of extents are provably equal, symbols cancelling as factors."""
-    number, symbols = _factors(base.shape)
-    other_number, other_symbols = _factors(shape)
+    """Whether both products of extents are provably equal: they are the same sum of products."""
     bits, other_bits = base.dtype.bits * base.dtype.lanes, dtype.bits * dtype.lanes
-    return number * bits == other_number * other_bits and (
-        sorted(map(id, symbols)) == sorted(map(id, other_symbols))
-    )
+    return _product([bits, *base.shape]) == _product([other_bits, *shape])
 
 
-def _factors(shape: tuple[Extent, ...]) -> tuple[int, list[Expr]]:
-    number, symbols = 1, list[Expr]()
-    stack: list[Extent] = list(shape)
-    while stack:
-        extent = stack.pop()
-        known = static_value(extent)
-        if known is not None:
-            number *= known
-        elif isinstance(extent, Binary) and extent.op is BinaryOp.MUL:
-            stack += [extent.a, extent.b]
-        elif isinstance(extent, Expr):
-            symbols.append(extent)
-    return number, symbols
+_Terms: TypeAlias = Mapping[tuple[int, ...], int]
+"""A sum of products of symbols: the factor of each product, whose symbols are told by identity."""
+
+
+def _product(extents: Iterable[Extent]) -> _Terms:
+    made: _Terms = {(): 1}
+    for extent in extents:
+        made = _times(made, _terms(extent))
+    return made
+
+
+def _times(one: _Terms, other: _Terms) -> _Terms:
+    made = Counter[tuple[int, ...]]()
+    for (symbols, number), (others, factor) in itertools.product(one.items(), other.items()):
+        made[tuple(sorted((*symbols, *others)))] += number * factor
+    return {symbols: number for symbols, number in made.items() if number}
+
+
+def _terms(extent: Extent) -> _Terms:
+    known = static_value(extent)
+    if known is not None:
+        return {(): known} if known else {}
+    if isinstance(extent, Binary) and extent.op is BinaryOp.MUL:
+        return _times(_terms(extent.a), _terms(extent.b))
+    if isinstance(extent, Binary) and extent.op in (BinaryOp.ADD, BinaryOp.SUB):
+        made = Counter(_terms(extent.a))
+        sign = 1 if extent.op is BinaryOp.ADD else -1
+        for symbols, number in _terms(extent.b).items():
+            made[symbols] += sign * number
+        return {symbols: number for symbols, number in made.items() if number}
+    return {(id(extent),): 1}
 
 
 def _filled(base: Buffer, shape: Any) -> tuple[Extent, ...]:

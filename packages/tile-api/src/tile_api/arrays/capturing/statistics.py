@@ -27,6 +27,7 @@ from tile_api.arrays.capturing.views import (
     sliding_window_view,
     transpose,
 )
+from tile_api.arrays.equations.sizes import whole
 from tile_core.errors import ArrayShapeError, UnknownArrayFunction
 
 
@@ -194,7 +195,7 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> Array:
     """`numpy.correlate`: sums of products with the other sequence as it is."""
     x, y = _sequences(a, v, "np.correlate")
     made = _slid(x, y, mode, "np.correlate", is_backwards=False)
-    return flip(made) if int(x.size) < int(y.size) else made
+    return flip(made) if whole(x.size) < whole(y.size) else made
 
 
 def _sequences(a: Any, v: Any, what: str) -> tuple[Array, Array]:
@@ -210,8 +211,8 @@ def _slid(x: Array, y: Array, mode: str, what: str, *, is_backwards: bool) -> Ar
         raise UnknownArrayFunction(
             f"{what} has no mode {mode!r}", hint="use 'full', 'same' or 'valid'"
         )
-    long, short = (x, y) if int(x.size) >= int(y.size) else (y, x)
-    size = int(short.size)
+    long, short = (x, y) if whole(x.size) >= whole(y.size) else (y, x)
+    size = whole(short.size)
     around = {"full": (size - 1, size - 1), "same": (size // 2, (size - 1) // 2), "valid": (0, 0)}
     windows: Any = sliding_window_view(pad(long, around[mode]), size)
     made: Array = windows @ (flip(short) if is_backwards else short)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Sequence
 from typing import Any, SupportsIndex
 
-from tile_api.arrays.equations.sizes import Size, whole
+from tile_api.arrays.equations.sizes import Size, number_of, whole
 
 
 class Symbol:
@@ -73,7 +73,7 @@ class _SymbolicDim(Size, Dim):
 def dimension(size: int, symbol: Symbol) -> Dim:
     """Return the size of a dimension that has a symbol."""
     if isinstance(size, Size):
-        made: Dim = _SymbolicDim(int(size), size.terms, size.usual)
+        made: Dim = _SymbolicDim(number_of(size), size.terms, size.usual)
         made.symbol = symbol
         return made
     return _NumberedDim(size, symbol)

@@ -47,6 +47,11 @@ CONDITIONS: ContextVar[dict[str, None] | None] = ContextVar("tile_conditions", d
 """What a function that is being captured took for true of its symbols, as texts of Python."""
 
 
+def number_of(size: int) -> int:
+    """Return the number of a size, by which sizes are told apart: it is none of a symbol's."""
+    return int.__index__(size)
+
+
 class Size(int):
     """A size in terms of symbols, see `symbols_of`; as a number it is larger than any.
 
@@ -70,7 +75,7 @@ class Size(int):
     @property
     def key(self) -> tuple[object, ...]:
         """What tells it from other sizes."""
-        return Size, str(self), int(self), self.usual
+        return Size, str(self), number_of(self), self.usual
 
     def __str__(self) -> str:
         """Return it as an expression of Python, in parentheses unless it is one symbol."""
@@ -100,7 +105,7 @@ class Size(int):
         terms = dict(self.terms)
         for atoms, factor in _terms(other).items():
             terms[atoms] = terms.get(atoms, 0) + factor
-        return _made(int(self) + int(other), terms, self.usual + usual(other))
+        return _made(number_of(self) + number_of(other), terms, self.usual + usual(other))
 
     __radd__ = __add__
 
@@ -113,7 +118,7 @@ class Size(int):
             for others, two in _terms(other).items():
                 atoms = tuple(sorted((*mine, *others)))
                 terms[atoms] = terms.get(atoms, 0) + one * two
-        return _made(int(self) * int(other), terms, self.usual * usual(other))
+        return _made(number_of(self) * number_of(other), terms, self.usual * usual(other))
 
     __rmul__ = __mul__
 
@@ -175,6 +180,12 @@ class Size(int):
             return self * self ** (other - 1) if other > 1 else self
         return _refused(self, other)
 
+    def __int__(self) -> int:
+        """Return the number; refuse to while a function is captured that is for all of them."""
+        if CONDITIONS.get() is not None:
+            raise ValueNeeded(names_in(self), f"int() is asked of {self}")
+        return number_of(self)
+
     def __float__(self) -> float:
         """Refuse to become a number."""
         return cast(float, _refused(self, 0.0))
@@ -200,18 +211,22 @@ class Size(int):
     def __lt__(self, other: float) -> bool:
         """Tell whether it is less for all values; else the numbers tell, on a condition."""
         if not isinstance(other, int):
-            return _assumed(int(self) < other, self, "<", other)
+            return _assumed(number_of(self) < other, self, "<", other)
         if _least(self - other) >= 0:
             return False
-        return _least(other - self) > 0 or _assumed(int(self) < int(other), self, "<", other)
+        return _least(other - self) > 0 or _assumed(
+            number_of(self) < number_of(other), self, "<", other
+        )
 
     def __gt__(self, other: float) -> bool:
         """Tell whether it is more."""
         if not isinstance(other, int):
-            return _assumed(int(self) > other, self, ">", other)
+            return _assumed(number_of(self) > other, self, ">", other)
         if _least(other - self) >= 0:
             return False
-        return _least(self - other) > 0 or _assumed(int(self) > int(other), self, ">", other)
+        return _least(self - other) > 0 or _assumed(
+            number_of(self) > number_of(other), self, ">", other
+        )
 
     def __le__(self, other: float) -> bool:
         """Tell whether it is not more."""
@@ -227,7 +242,7 @@ def symbols_of(values: Mapping[str, int]) -> dict[str, Size]:
     made: dict[str, Size] = {}
     for name, value in values.items():
         at = crc32(name.encode()) % _COUNT
-        while any(int(other) == _FIRST + 2 * at for other in made.values()):
+        while any(number_of(other) == _FIRST + 2 * at for other in made.values()):
             at = (at + 1) % _COUNT
         made[name] = Size(_FIRST + 2 * at, {(name,): 1}, value)
     return made
@@ -242,12 +257,12 @@ def renumbered(size: int, only: str = "") -> int:
     """Return the same size with other numbers for symbols, or for one, in another order."""
     if not isinstance(size, Size) or only not in ("", str(size)):
         return size
-    return Size(4 * _FIRST - int(size), size.terms, size.usual)
+    return Size(4 * _FIRST - number_of(size), size.terms, size.usual)
 
 
 def whole(size: Any) -> int:
     """Return a size as a plain number, or as what it is in terms of symbols."""
-    return Size(int(size), size.terms, size.usual) if isinstance(size, Size) else int(size)
+    return Size(number_of(size), size.terms, size.usual) if isinstance(size, Size) else int(size)
 
 
 def at_most(x: int, y: int) -> bool:
@@ -294,7 +309,7 @@ def names_in(size: int) -> frozenset[str]:
 
 
 def _terms(x: int) -> Terms:
-    return x.terms if isinstance(x, Size) else {(): int(x)}
+    return x.terms if isinstance(x, Size) else {(): number_of(x)}
 
 
 def _made(number: int, terms: Mapping[tuple[str, ...], int], value: int) -> int:
@@ -320,17 +335,17 @@ def _exact(x: Size, y: int) -> int | None:
         if divisor == 0 or factor % divisor:
             return None
         terms[tuple(left)] = factor // divisor
-    return _made(int(x) // int(y), terms, x.usual // usual(y))
+    return _made(number_of(x) // number_of(y), terms, x.usual // usual(y))
 
 
 def _quotient(x: int, y: int) -> int:
     if isinstance(y, Size) and CONDITIONS.get() is None:  # asked for no meaning
-        return int(x) // int(y)
-    if isinstance(y, Size) or y < 1 or int(x) // y < _FEW:
+        return number_of(x) // number_of(y)
+    if isinstance(y, Size) or y < 1 or number_of(x) // y < _FEW:
         names = names_in(x) | names_in(y)
         raise ValueNeeded(names, f"it is not known how often {y} fits into {x}")
     atom = f"({x} // {y})"
-    return Size(int(x) // int(y), {(atom,): 1}, usual(x) // y)
+    return Size(number_of(x) // number_of(y), {(atom,): 1}, usual(x) // y)
 
 
 def _least(x: int) -> float:
