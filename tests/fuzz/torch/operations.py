@@ -36,7 +36,9 @@ VIEWS = (
     "F.pad({0}, (1, 2))", "F.pad({0}, (0, -1))", "{0}.repeat_interleave(2, DIM)", "{0}[..., ::2]",
     "{0}[1:]", "{0}[..., None]", "{0}.reshape(-1)", "{0}.view({0}.shape[0], -1)", "{0}.mT",
     "{0}.expand(2, *{0}.shape)", "torch.index_select({0}, DIM, torch.tensor([0, 0]))",
-    "{0}.unfold(DIM, 2, 1)", "torch.diagonal({0}, 0, 0, -1)", "{0}.movedim(0, -1)",
+    "{0}[:, None].expand(-1, 3, *{0}.shape[1:]).flatten(0, 1)", "{0}[:1].expand_as({0})",
+    "{0}.unsqueeze(DIM).transpose(0, -1).contiguous()", "{0}.unfold(DIM, 2, 1)",
+    "torch.diagonal({0}, 0, 0, -1)", "{0}.movedim(0, -1)",
     "F.avg_pool1d({0}, 2)", "F.max_pool1d({0}, 2)", "{0}.tile(2)",
     "torch.outer({0}.flatten()[:4], {0}.flatten()[-3:])",
 )  # fmt: skip

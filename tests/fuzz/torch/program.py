@@ -13,7 +13,8 @@ import torch
 
 from fuzz.torch.operations import ELEMENTS, FAMILIES
 
-SHAPES = ((4, 6), (5,), (3, 4, 6), (6, 6), (2, 3), (1, 7), (4, 1), (2, 2, 2), (8, 8), (17, 5))
+SHAPES = ((4, 6), (5,), (3, 4, 6), (6, 6), (2, 3), (1, 7), (4, 1), (2, 2, 2), (8, 8), (17, 5),
+          (1, 1, 6), (1, 5, 4))  # fmt: skip
 MOST_LINES = 4
 MOST_ELEMENTS = 3000
 """Of a value."""

@@ -152,6 +152,13 @@ def _aliased(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
     return rows, rows.t() + 1, y.view(torch.int32)[1:] + 1, x.unflatten(0, (4, 2)).transpose(1, 2)
 
 
+def _one_head_of_keys(q: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    """Return attention of two heads to one, which is repeated as models do."""
+    k = F.rms_norm((q @ w).view(1, -1, 1, 6).transpose(1, 2), (6,))
+    k = k[:, :, None].expand(1, 1, 2, k.shape[2], 6).reshape(1, 2, -1, 6)
+    return F.scaled_dot_product_attention(q.view(1, -1, 2, 6).transpose(1, 2), k, k)
+
+
 def _input_written(x: torch.Tensor) -> torch.Tensor:
     x.add_(1)
     return x * 2
@@ -189,6 +196,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "heads side by side": (
         lambda q, k: F.scaled_dot_product_attention(q, k, k).transpose(1, 2).reshape(10, 12) * 2,
         (wide(2, 3, 5, 4), wide(2, 3, 5, 4))),
+    "one head of keys": (_one_head_of_keys, (plain(1, 5, 12), plain(12, 6))),
     "no elements": (lambda x: (x * 2, x.sum(), x.sum(1)), (wide(0, 5),)),
     "a product over nothing": (lambda x, y: x @ y, (wide(4, 0), wide(0, 3))),
     "no dimensions": (lambda x, y: (x * y, y.sqrt()), (wide(), torch.tensor(2.0))),
@@ -237,8 +245,21 @@ def test_tensors_that_lie_otherwise_than_was_told_are_read_all_the_same() -> Non
 
     graph = make_fx(picked, tracing_mode="fake")(plain(4, 6))
     fast = lowered(graph, "inference", Options("cpu"))
-    for x in (plain(4, 6), plain(6, 4).t(), plain(4, 12)[:, ::2]):
+    for x in (plain(4, 6), plain(6, 4).t(), plain(4, 12)[:, ::2], plain(4, 1).expand(4, 6)):
         torch.testing.assert_close(fast(x), picked(x))
+
+
+def test_repeated_elements_are_read_wherever_dimensions_of_one_element_lie() -> None:
+    def summed(x: torch.Tensor) -> torch.Tensor:
+        return (x * 2).sum(-1)
+
+    told = plain(1, 1, 5, 6).expand(1, 3, 5, 6)
+    fast = lowered(make_fx(summed, tracing_mode="fake")(told), "inference", Options("cpu"))
+    rows = plain(5, 6).as_strided((1, 3, 5, 6), (0, 0, 6, 1))
+    gaps = plain(1, 1, 5, 12)[..., ::2].expand(1, 3, 5, 6)
+    assert rows.stride() != told.stride()
+    for x in (told, rows, gaps):
+        torch.testing.assert_close(fast(x), summed(x))
 
 
 def test_strides_are_those_of_eager_mode() -> None:

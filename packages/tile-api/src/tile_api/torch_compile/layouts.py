@@ -80,13 +80,14 @@ class Layout:
         """
         shape, before, strides, has_gaps = self.shape, self.before, self.strides, self.has_gaps
         steps, sizes = contiguous(shape), self.sizes
+        once = tuple(slice(None) if s else slice(1) for s in strides)  # of what is repeated
 
         def read(x: torch.Tensor) -> torch.Tensor:
             first = x.storage_offset() - before
-            if x.stride() == strides and (not has_gaps or has_room(x, first, shape)):
+            if lies(x, strides) and (not has_gaps or has_room(x, first, shape)):
                 return x.as_strided(shape, steps, first)
             made = x.new_empty(shape)
-            made.as_strided(sizes, strides, before).copy_(x)
+            made.as_strided(sizes, strides, before)[once].copy_(x[once])
             return made
 
         return read
@@ -112,6 +113,17 @@ class Layout:
             for k, n in enumerate(whole.shape)
         ]
         return Array(named, whole.dtype, whole.at)
+
+
+def lies(x: torch.Tensor, strides: Sequence[int]) -> bool:
+    """Tell whether a tensor's elements lie as strides say.
+
+    Strides of dimensions of one element say nothing, and operators differ in them.
+    """
+    found = x.stride()
+    if found == strides:
+        return True
+    return all(n == 1 or a == b for n, a, b in zip(x.shape, found, strides, strict=True))
 
 
 def has_room(x: torch.Tensor, first: int, shape: Sequence[int]) -> bool:

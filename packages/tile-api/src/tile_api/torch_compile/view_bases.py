@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch.fx import Node, map_arg
 
-from tile_api.torch_compile.layouts import Layout, contiguous, has_room
+from tile_api.torch_compile.layouts import Layout, contiguous, has_room, lies
 from tile_api.torch_compile.nodes import Kind, is_operator, is_tensor, kind_of
 
 Reader = Callable[[torch.Tensor], torch.Tensor]
@@ -51,7 +51,7 @@ def reader_through(node: Node, base: Node, layout: Layout | None, read: Reader) 
     is_whole = not ahead and tuple(whole.shape) == shape and strides == steps
 
     def read_through(x: torch.Tensor) -> torch.Tensor:
-        if is_direct and x.stride() == strides:
+        if is_direct and lies(x, strides):
             if is_whole:
                 return x
             first = x.storage_offset() + ahead
