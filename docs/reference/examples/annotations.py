@@ -117,3 +117,78 @@ def annotate_l2_hit_ratio():
 
     a, weights = np.arange(2048, dtype="float32").reshape(64, 32), np.arange(32, dtype="float32")
     assert (scaled(a, weights) == a * weights).all()
+
+
+def inc_max_nreg():
+    """Registers of warp groups: `T.dec_max_nreg` gives some back, `T.inc_max_nreg` takes them.
+
+    `T.set_max_nreg` does either.
+
+    Runs on: cuda:sm_90a, cuda:sm_100a.
+    """
+
+    @tile.jit
+    def doubled(A: T.Tensor((64, 64), "float32")):
+        B = T.empty((64, 64), "float32")
+        with T.Kernel(1, threads=384):
+            a = T.alloc_shared((64, 64), "float32")
+            come = T.alloc_barrier(128)
+            with T.ws(0):
+                T.dec_max_nreg(24)
+                T.tma_copy(A, a, barrier=come)
+                T.mbarrier_arrive(come)
+            with T.ws(1):
+                T.inc_max_nreg(240)
+                T.mbarrier_wait_parity(come, 0)
+                for i, j in T.Parallel(32, 64):
+                    B[i, j] = a[i, j] * 2
+            with T.ws(2):
+                T.set_max_nreg(240, 1)  # more
+                T.mbarrier_wait_parity(come, 0)
+                for i, j in T.Parallel(32, 64):
+                    B[32 + i, j] = a[32 + i, j] * 2
+        return B
+
+    a = np.arange(4096, dtype="float32").reshape(64, 64)
+    assert (doubled(a) == 2 * a).all()
+
+
+def annotate_producer_reg_dealloc():
+    """How many registers the groups have that the compiler makes: those that copy, and compute.
+
+    `T.annotate_producer_reg_dealloc` and `T.annotate_consumer_reg_alloc`;
+    `T.disable_warp_group_reg_alloc`, also `T.no_set_max_nreg`, leaves them as they are.
+
+    Runs on: interpret, cpu, cuda:sm_80, cuda:sm_90a, hip:gfx942.
+    """
+
+    def kernel(annotate):
+        @T.prim_func
+        def product(
+            A: T.Tensor((64, 128), "float16"),
+            B: T.Tensor((128, 64), "float16"),
+            C: T.Tensor((64, 64), "float32"),
+        ):
+            with T.Kernel(1, threads=128):
+                annotate()
+                a = T.alloc_shared((64, 32), "float16")
+                b = T.alloc_shared((32, 64), "float16")
+                c = T.alloc_fragment((64, 64), "float32")
+                T.clear(c)
+                for k in T.Pipelined(4, num_stages=2):
+                    T.copy(A[0, k * 32], a)
+                    T.copy(B[k * 32, 0], b)
+                    T.gemm(a, b, c)
+                T.copy(c, C)
+
+        return tile.compile(product, out_idx=[-1])
+
+    def given():
+        T.annotate_producer_reg_dealloc(32)
+        T.annotate_consumer_reg_alloc(160)
+
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-4, 5, shape).astype("float16") for shape in ((64, 128), (128, 64)))
+    expected = a.astype("float32") @ b.astype("float32")
+    for annotate in (given, T.disable_warp_group_reg_alloc, T.no_set_max_nreg):
+        assert (kernel(annotate)(a, b) == expected).all()

@@ -146,7 +146,10 @@ def ballot_sync():
 
 
 def match_any_sync():
-    """`T.match_any_sync` finds lanes with equal values, `T.match_all_sync` whether all are."""
+    """`T.match_any_sync` finds lanes with equal values, `T.match_all_sync` whether all are.
+
+    `T.activemask` has the lanes that run this.
+    """
 
     @tile.jit
     def counted(A: T.Tensor((32,), "int32")):

@@ -17,8 +17,6 @@ from tile_core.ir.expr import Expr
 from tile_core.ir.stmt import Leaf
 from tile_core.plugins.host import installed_plugins
 
-__all__ = ["derived", "operator_function"]
-
 
 def derived(name: str) -> Callable[..., None] | None:
     """Return the function for an operator, of the core or a plugin, that is spelt `name`."""

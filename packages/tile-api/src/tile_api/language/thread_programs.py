@@ -139,7 +139,10 @@ ref = _OfThreads(
 device = _OfThreads(
     "device", "``T.device.NAME(…)``: a function of the device header, template arguments first."
 )
-extern = _OfThreads("extern", "``T.extern.NAME(…)``: a C function of `sources`.")
+extern = _OfThreads(
+    "extern",
+    '``T.extern.NAME(…, dtype="float32")``: a C function of `sources`; int32 by default.',
+)
 line = _OfThreads(
     "line", "``T.line(file, number)``: where the statements that follow were written at first."
 )
