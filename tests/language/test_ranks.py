@@ -13,6 +13,7 @@ from tile_core.errors import (
     SignatureError,
     UndefinedOperation,
     UnsupportedForm,
+    UnsupportedOnTarget,
 )
 from tile_core.interp.execution_state import InterpretOptions
 from tile_core.interp.launch import interpret
@@ -246,3 +247,8 @@ def test_kernels_of_which_there_is_none_for_all_ranks():
 
     with refused(UnsupportedForm, "number of blocks depends"):
         tile.ranks_as_blocks(ragged)
+
+
+def test_cpus_run_no_blocks_of_several_ranks():
+    with refused(UnsupportedOnTarget, "blocks of the CPU run one after the other"):
+        tile.compile(tile.ranks_as_blocks(KERNELS["ring"]), target="cpu")

@@ -16,8 +16,10 @@ from tile_launch.contract import Contract
 
 RANK, RANKS = "rank", "ranks"
 """Names of the scalar parameters that say which rank runs a kernel, and how many there are."""
-OWN_RANK = Var(RANK, dtype_of("int32"))
-RANK_COUNT = Var(RANKS, dtype_of("int32"), Contract(low=1))
+MOST_RANKS = 1 << 16
+"""Ranks of a group: with a limit, sums of ranks do not wrap."""
+OWN_RANK = Var(RANK, dtype_of("int32"), Contract(high=MOST_RANKS - 1))
+RANK_COUNT = Var(RANKS, dtype_of("int32"), Contract(low=1, high=MOST_RANKS))
 """These parameters, of all kernels that are traced."""
 FLAG_STRIDE = 16
 """Elements from one flag to the next: each has 64 bytes for itself."""

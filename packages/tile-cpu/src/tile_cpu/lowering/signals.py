@@ -6,6 +6,7 @@ line before a rank's own counters: `tile_launch.ranks.signal_header` says how.
 
 from __future__ import annotations
 
+from tile_core.errors import UnsupportedOnTarget
 from tile_core.ir.build_expr import as_expr, const
 from tile_core.ir.expr import Expr
 from tile_core.ir.stmt import Check, CheckKind
@@ -35,7 +36,7 @@ def emit_signal(ctx: Context, stmt: Signal | WaitSignal) -> TirStmt:
     inside = access.guard(ctx, stmt.flag.buffer, indices)
     with ctx.branch() as statements:
         flag = access.address(ctx, stmt.flag.buffer, indices)
-        own = access.address(ctx, stmt.flag.buffer, (_own_rank(ctx), const(0)))
+        own = access.address(ctx, stmt.flag.buffer, (_own_rank(ctx, stmt), const(0)))
         value = ctx.keep(Cast(prim("int32"), ctx.value(stmt.value)))
         if isinstance(stmt, Signal):
             ctx.helpers[_RAISE] = _RAISE_TEXT
@@ -52,8 +53,15 @@ def emit_signal(ctx: Context, stmt: Signal | WaitSignal) -> TirStmt:
     return whole if inside is None else IfThenElse(inside, whole, None)
 
 
-def _own_rank(ctx: Context) -> Expr:
-    assert ctx.rank is not None, "a kernel with flags knows its rank"
+def _own_rank(ctx: Context, stmt: Signal | WaitSignal) -> Expr:
+    if ctx.rank is None:
+        raise UnsupportedOnTarget(
+            "blocks of the CPU run one after the other, and those of several ranks in one kernel "
+            "wait for each other",
+            span=stmt.span,
+            hint='compile for "interpret" or an emulated GPU, "cuda:sm_80@sim", or run each rank '
+            "with tile.ranks",
+        )
     return ctx.rank
 
 
