@@ -27,6 +27,7 @@ _NONE: Mapping[str, Example] = {}
 _HEADS = {"Element types": "dtypes"}
 """Files of examples that stand at the head of a part of that page."""
 
+_REFUSED = "Runs on: no target. Compilation refuses it, and says what to write instead."
 _BEGIN = f"""Examples begin with
 
 .. code-block:: python
@@ -141,6 +142,7 @@ def _tables(shown: Mapping[str, Example]) -> str:
         for name in names:
             text = inspect.getdoc(getattr(language, name, None)) if title[0] == "I" else ""
             lines += [f".. py:data:: T.{name}", "", _indented(text or ""), ""]
-            if title[0] == "I" and name in shown:
-                lines += [_indented(shown[name].directives()), ""]
+            if title[0] == "I":
+                told = shown[name].directives() if name in shown else _REFUSED
+                lines += [_indented(told), ""]
     return "\n".join(lines)

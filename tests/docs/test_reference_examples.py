@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+import tile_api as tile
 import tile_api.language as T
 from tile_api.language.gpu_only import GPU_NAMES
+from tile_core.errors import UnsupportedOnTarget
 
 SITE = Path(__file__).parents[2] / "docs" / "site"
 with pytest.MonkeyPatch.context() as patch:
@@ -23,7 +25,7 @@ HEADS = ("dtypes-dtypes",)
 """Examples that stand at the head of a section."""
 
 LEFT = Path(__file__).parents[1] / "data" / "names_without_examples.txt"
-"""Names of the language that have no example yet, a line each: only fewer."""
+"""Names of the language that have no example, a line each: no target has what they name."""
 
 
 @pytest.fixture
@@ -63,6 +65,19 @@ def test_examples_run_on_gpus(name: str, target: str, run: Callable[[str, str], 
 def test_every_name_has_an_example() -> None:
     wanted = reference.wanted_examples() | {*GPU_NAMES}
     assert sorted(wanted - {*shown_examples.example_of()}) == LEFT.read_text().split()
+
+
+@pytest.mark.parametrize("name", LEFT.read_text().split())
+def test_names_without_an_example_run_nowhere(name: str) -> None:
+    for target in ("cpu", "cuda:sm_80", "cuda:sm_90a", "cuda:sm_100a", "hip:gfx950"):
+
+        @T.prim_func
+        def main(A: T.Tensor((1,), "int32")):
+            with T.Kernel(1, threads=128):
+                T.evaluate(getattr(T, name)())
+
+        with pytest.raises(UnsupportedOnTarget):
+            tile.lower(main, target=target)
 
 
 def test_every_example_is_shown() -> None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+import tile_api as tile
+import tile_api.language as T
 from support.hopper_mistakes import mistake
 from support.mistakes import Mistake
+from tile_core.errors import UnsupportedOnTarget
 
 MISTAKES = [
     mistake(
@@ -251,3 +254,19 @@ MISTAKES = [
 @pytest.mark.parametrize("mistake", MISTAKES, ids=str)
 def test_message(mistake: Mistake) -> None:
     assert str(mistake.error()) == mistake.expected
+
+
+@pytest.mark.parametrize("target", ["cpu", "cuda:sm_90a", "cuda:sm_100a"])
+def test_operators_of_gpus_take_barriers_and_targets_say_what_they_have(target: str) -> None:
+    @T.prim_func
+    def main(A: T.Tensor((64, 64), "float16"), C: T.Tensor((64, 64), "float32")):
+        with T.Kernel(1, threads=128):
+            a = T.alloc_shared((64, 64), "float16")
+            c = T.alloc_fragment((64, 64), "float32")
+            bar = T.alloc_barrier(1)
+            T.copy(A, a)
+            T.gemm(a, a, c, mbar=bar)
+            T.copy(c, C)
+
+    with pytest.raises(UnsupportedOnTarget, match="tcgen05_gemm"):
+        tile.lower(main, target=target)

@@ -60,8 +60,8 @@ def gemm(
         issued later may still be in flight when this one is left; -1 for any number,
         and `T.wait_wgmma` waits.
     mbar
-        A barrier to arrive on: makes this the asynchronous product of recent NVIDIA GPUs,
-        which no other machine has.
+        A barrier to arrive on, as programs for Blackwell GPUs pass: no target offers that
+        product by name, and compilation says so.
 
     Raises
     ------

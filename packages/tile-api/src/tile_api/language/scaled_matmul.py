@@ -61,7 +61,7 @@ def gemm_blockscaled(
     sf_a_granularity_k, sf_b_granularity_k
         How many share a scale: that of element `k` is number ``(k_start + k) // granularity``.
     mbar, use_2cta, sf_layout
-        Make it the asynchronous product of recent NVIDIA GPUs, which no other machine has.
+        As programs for Blackwell GPUs pass: no target offers that product by name.
 
     Raises
     ------

@@ -7,6 +7,7 @@ from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Load
 from tile_core.ir.node import nodes_of
 from tile_core.ir.stmt import Kernel, Leaf, Store
+from tile_core.ops.gpu_only import GpuOperator
 
 
 def verify_barriers(kernel: Kernel) -> None:
@@ -20,6 +21,8 @@ def verify_barriers(kernel: Kernel) -> None:
                 _refuse(buffer, "read", node.span)
             case Store(buffer=buffer):
                 _refuse(buffer, "written", node.span)
+            case GpuOperator():  # those for barriers among them: targets say what they have
+                pass
             case Leaf():
                 for region in node.reads():
                     _refuse(region.buffer, "read", node.span)
