@@ -13,21 +13,21 @@ import tile_api.language as T
 SIZES = [(2, 1000), (3, 5000)]  # ranks, elements
 
 
+def summed(X, size, i):
+    """Return the sum of an element on all ranks, as an expression."""
+    return sum((X.at(peer)[i] for peer in range(1, size)), X.at(0)[i])
+
+
 @tile.jit
 def one_shot(size, n, block=1024):
     """Add up all elements on each rank."""
 
     @T.prim_func
     def main(X: T.Symmetric((n,), "float32"), Y: T.Tensor((n,), "float32")):
+        T.assume(T.ranks() == size)
         with T.Kernel(T.ceildiv(n, block)) as b:
-            part = T.alloc_fragment((block,), "float32")
-            total = T.alloc_fragment((block,), "float32")
-            T.copy(X.at(0)[b * block], total)
-            for peer in T.serial(1, size):
-                T.copy(X.at(peer)[b * block], part)
-                for i in T.Parallel(block):
-                    total[i] += part[i]
-            T.copy(total, Y[b * block])
+            for i in T.Parallel(block):
+                Y[b * block + i] = summed(X, size, b * block + i)
 
     return main
 
@@ -39,17 +39,14 @@ def two_shot(size, n, block=1024):
 
     @T.prim_func
     def main(X: T.Symmetric((n,), "float32")):
+        T.assume(T.ranks() == size)
         with T.Kernel(share) as b:
-            part = T.alloc_fragment((block,), "float32")
             total = T.alloc_fragment((block,), "float32")
             start = (T.rank() * share + b) * block
-            T.copy(X.at(0)[start], total)
-            for peer in T.serial(1, size):
-                T.copy(X.at(peer)[start], part)
-                for i in T.Parallel(block):
-                    total[i] += part[i]
-            for step in T.serial(size):
-                T.copy(total, X.at((T.rank() + step) % T.ranks())[start])
+            for i in T.Parallel(block):
+                total[i] = summed(X, size, start + i)
+            for peer in T.serial(size):
+                T.copy(total, X.at(peer)[start])
 
     return main
 

@@ -14,19 +14,21 @@ SIZES = [(2, 64, 32), (3, 32, 16)]  # ranks, rows, features
 
 
 @tile.jit
-def context_parallel_attention(size, rows, D, block=32):
-    """Attend to the keys of all ranks."""
+def context_parallel_attention(size, rows, D, keys=None, block=32):
+    """Attend to the keys of all ranks; each has as many as queries, or another number."""
     scale = 1.44269504 / D**0.5  # exp2 is what machines have
-    tiles = rows // block
+    keys = keys or rows
+    tiles = keys // block
 
     @T.prim_func
     def main(
         Q: T.Tensor((rows, D), "float32"),
-        K: T.Symmetric((rows, D), "float32"),
-        V: T.Symmetric((rows, D), "float32"),
+        K: T.Symmetric((keys, D), "float32"),
+        V: T.Symmetric((keys, D), "float32"),
         O: T.Tensor((rows, D), "float32"),
     ):
-        with T.Kernel(tiles) as b:
+        T.assume(T.ranks() == size)
+        with T.Kernel(rows // block) as b:
             q, k = T.alloc_shared((block, D), "float32"), T.alloc_shared((block, D), "float32")
             v, p = T.alloc_shared((block, D), "float32"), T.alloc_shared((block, block), "float32")
             scores = T.alloc_fragment((block, block), "float32")

@@ -23,6 +23,7 @@ def gather_gemm(size, rows, N, K, block_M=64, block_N=64, block_K=32):
         B: T.Tensor((K, N), "float32"),
         C: T.Tensor((size, rows, N), "float32"),
     ):
+        T.assume(T.ranks() == size)
         with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(rows, block_M), size) as (bx, by, step):
             A_tile = T.alloc_shared((block_M, block_K), "float32")
             B_tile = T.alloc_shared((block_K, block_N), "float32")

@@ -26,12 +26,11 @@ def gemm_scatter(size, rows, N, K, block_M=64, block_N=64, block_K=32):
         sums: T.Symmetric((size, rows, N), "float32"),
         arrived: T.Signals((tiles_M * tiles_N,)),
     ):
+        T.assume(T.ranks() == size)
         with T.Kernel(tiles_N, tiles_M, size) as (bx, by, step):
             A_tile = T.alloc_shared((block_M, block_K), "float32")
             B_tile = T.alloc_shared((block_K, block_N), "float32")
             C_tile = T.alloc_fragment((block_M, block_N), "float32")
-            part = T.alloc_fragment((block_M, block_N), "float32")
-            total = T.alloc_fragment((block_M, block_N), "float32")
             owner = (T.rank() + 1 + step) % T.ranks()
             T.clear(C_tile)
             for k in T.Pipelined(T.ceildiv(K, block_K), num_stages=2):
@@ -42,12 +41,9 @@ def gemm_scatter(size, rows, N, K, block_M=64, block_N=64, block_K=32):
             T.signal(arrived.at(owner)[by * tiles_N + bx])
             if step == size - 1:
                 T.wait_signal(arrived[by * tiles_N + bx], size)
-                T.clear(total)
-                for peer in T.serial(size):
-                    T.copy(sums[peer, by * block_M, bx * block_N], part)
-                    for i, j in T.Parallel(block_M, block_N):
-                        total[i, j] += part[i, j]
-                T.copy(total, C[by * block_M, bx * block_N])
+                for i, j in T.Parallel(block_M, block_N):
+                    row, column = by * block_M + i, bx * block_N + j
+                    C[row, column] = sum(sums[peer, row, column] for peer in range(size))
 
     return main
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from support.example_files import DISTRIBUTED, EXAMPLES, HOPPER, NAMES, TASKS, load
+from support.example_files import DISTRIBUTED, EXAMPLES, HOPPER, NAMES, RANKS, TASKS, load
 
 
 @pytest.fixture(autouse=True)
@@ -50,5 +50,6 @@ def test_is_written_for_gpus_and_short(name: str) -> None:
 
 def test_there_are_many_and_the_table_lists_them_all() -> None:
     listed = re.findall(r"\]\(([\w/]+)\.py\)", (EXAMPLES / "README.md").read_text())
-    assert sorted(listed) == sorted([*NAMES, *HOPPER, *TASKS, *DISTRIBUTED, "quickstart"])
+    everything = [*NAMES, *HOPPER, *TASKS, *DISTRIBUTED, *RANKS, "quickstart"]
+    assert sorted(listed) == sorted(everything)
     assert len(NAMES) >= 40

@@ -209,3 +209,13 @@ def test_merged_blocks_compute_the_same(m: int, n: int) -> None:
     a = rng.integers(-4, 5, (m, depth)).astype(np.float32)
     b = rng.integers(-4, 5, (depth, n)).astype(np.float32)
     np.testing.assert_array_equal(np.asarray(product_kernel(m, n, depth)(a, b)), a @ b)
+
+
+def test_names_of_numbers_move_along_unless_they_follow_what_grows() -> None:
+    whole = {"a": "by * 256:256, 0:32", "b": "0:32, bx * 256:256", "d": "by * 256, bx * 256"}
+    kept = "    let other: int32 = 3\n"
+    check(product(before=kept), product("8, 2", before=kept, **whole), 2)
+    # Each block of rows begins at another column of A; blocks of columns may grow still.
+    named = {"a": "by * 64:64, first:32", "before": "    let first: int32 = by\n"}
+    after = product("8, 8", b="0:32, bx * 256:256", d="by * 64, bx * 256", **named)
+    check(product(**named), after, 2)

@@ -17,7 +17,7 @@ from tile_cpu.gemm.register_tile_shape import GemmForm
 from tile_cpu.lowering.context import Context
 from tile_cpu.lowering.matrices import element_name, exists, matrix_of, valid_extent
 from tile_cpu.ops import BlockedGemm
-from tile_cpu.passes.merge_gemm_blocks import column_axis, only_product
+from tile_cpu.passes.merge_gemm_blocks import column_axis, named_in, only_product
 from tile_cpu.tir.build import i32
 from tile_cpu.tir.nodes import PrimExpr, Stmt
 from tile_cpu.vectors import ceil_div, floor_div, minimum, opaque
@@ -86,6 +86,8 @@ def shared_panels(ctx: Context, launch: Launch) -> SharedPanels | None:
     rows, depth = math.prod(counts) // counts[axis], static_value(op.k) or 0
     moves = {var for start in op.b.starts for var in free_variables(as_expr(start))}
     if rows < FEWEST_ROWS or not depth or len(moves.intersection(launch.block_vars)) > 1:
+        return None
+    if moves.intersection(named_in(launch)):  # panels are packed before the blocks name anything
         return None
     (m, n), types = op.mn, (element_name(op.a), element_name(op.b), str(op.accumulator))
     spec = plan_gemm(ctx.machine, *types, m, n, transposed_b=op.transpose_b)

@@ -11,7 +11,7 @@ from tile_core.ir.build_expr import as_expr, binary, const
 from tile_core.ir.expr import BinaryOp, Var
 from tile_core.ir.free_variables import free_variables
 from tile_core.ir.node import Node, rewrite
-from tile_core.ir.stmt import Hint, Kernel, Launch, Seq
+from tile_core.ir.stmt import Hint, Kernel, Launch, Let, Seq, Stmt
 from tile_core.ops.operator import TileOperator
 from tile_core.records import dataclass
 from tile_core.target import Target
@@ -120,10 +120,19 @@ def _merge(launch: Launch, cores: int) -> Launch:
 
 
 def only_product(launch: Launch) -> BlockedGemm | None:
-    """Return the blocked product that is all the body does, hints aside."""
-    body = launch.body.body if isinstance(launch.body, Seq) else (launch.body,)
-    work = [stmt for stmt in body if not isinstance(stmt, Hint)]
+    """Return the blocked product that is all the body does, hints and names of numbers aside."""
+    work = [stmt for stmt in _statements(launch) if not isinstance(stmt, (Hint, Let))]
     return work[0] if len(work) == 1 and isinstance(work[0], BlockedGemm) else None
+
+
+def named_in(launch: Launch) -> dict[Var, frozenset[Var]]:
+    """Return the names that the body gives to numbers, with the variables that these depend on."""
+    lets = [stmt for stmt in _statements(launch) if isinstance(stmt, Let)]
+    return {stmt.var: frozenset(free_variables(stmt.value)) for stmt in lets}
+
+
+def _statements(launch: Launch) -> tuple[Stmt, ...]:
+    return launch.body.body if isinstance(launch.body, Seq) else (launch.body,)
 
 
 def column_axis(launch: Launch, op: BlockedGemm) -> int | None:
@@ -147,8 +156,9 @@ def _side(
     launch: Launch, op: BlockedGemm, counts: list[int], length: int, moved: dict[Region, int]
 ) -> _Side:
     """Return the side of `length` that lies along dimension ``moved[region]`` of each region."""
+    hidden = frozenset().union(*named_in(launch).values())
     for axis, var in enumerate(launch.block_vars):
-        if not _moves_only(op, var, length, moved):
+        if var in hidden or not _moves_only(op, var, length, moved):
             continue
         at = moved[op.dst]
         rest = linear_in(op.dst.starts[at], var)
