@@ -87,8 +87,6 @@ MISTAKES = (
     Mistake("no barrier before writing again", "exchanged",
             "row)\n            T.barrier_ranks(F)\n        T.copy(row, Y)",
             "row)\n        T.copy(row, Y)", "W"),
-    Mistake("no barrier on one rank", "added_up", "T.barrier_ranks(F)",
-            "if T.rank() > 0:\n            T.barrier_ranks(F)", "W"),
     Mistake("a put instead of an addition", "added_up", "T.atomic_add(W.at(0)[:], row)",
             "T.copy(row, W.at(0)[:])", "T.copy(row, W.at(0)[:])"),
 )  # fmt: skip

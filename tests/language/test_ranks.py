@@ -199,6 +199,32 @@ def test_signals_are_no_numbers_and_numbers_no_signals(body, error, match):
                 body(A, F)
 
 
+@pytest.mark.parametrize("named", [False, True])
+def test_a_barrier_that_only_some_ranks_reach(named):
+    with refused(UndefinedOperation, "a branch that not all of them take") as told:
+
+        @T.prim_func
+        def kernel(F: T.Signals((1,))):
+            with T.Kernel(1, threads=32):
+                last = T.rank() == T.ranks() - 1 if named else T.rank() > 1
+                if last:
+                    T.clear(T.alloc_fragment((4,), "int32"))
+                else:
+                    T.barrier_ranks(F)
+
+    assert "T.barrier_ranks(F)" in str(told.value)
+
+
+def test_barriers_in_branches_of_blocks_and_data():
+    @T.prim_func
+    def kernel(F: T.Signals((4,)), A: T.Tensor((4,), "int32")):
+        with T.Kernel(4, threads=32) as bx:
+            if bx < 2 and A[bx] > 0:
+                T.barrier_ranks(F)
+
+    tile.compile(tile.ranks_as_blocks(kernel), target="interpret")(np.ones((3, 4), "int32"))
+
+
 def test_names_of_what_kernels_are_given():
     with refused(SignatureError, "name of what kernels across ranks are given"):
 

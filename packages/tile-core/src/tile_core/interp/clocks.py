@@ -149,6 +149,8 @@ class ClockTracker:
 
     def read(self, units: Array, party: Array, epoch: int, at: At) -> Conflict | None:
         """Note reads by a block; return the first conflict."""
+        if not len(units):
+            return None
         mine = int(party[0])
         found = self._written(units, mine, None) or self._touched(units, mine, AccessKind.ATOMIC)
         if found is None:
@@ -159,6 +161,8 @@ class ClockTracker:
         self, units: Array, party: Array, epoch: int, at: At, changes: Array
     ) -> Conflict | None:
         """Note writes by a block; `changes` tells which of them alter the value."""
+        if not len(units):
+            return None
         mine, line = int(party[0]), self._number(at)
         found = self._touched(units, mine, AccessKind.READ)
         found = found or self._written(units, mine, changes | (self.line[units] != line))
@@ -170,6 +174,8 @@ class ClockTracker:
 
     def atomic(self, units: Array, party: Array, epoch: int, at: At) -> Conflict | None:
         """Note atomic updates by a block; return the first conflict with a plain access."""
+        if not len(units):
+            return None
         mine = int(party[0])
         found = self._touched(units, mine, AccessKind.READ) or self._written(units, mine, None)
         if found is None:

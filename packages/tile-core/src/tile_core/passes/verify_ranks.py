@@ -9,6 +9,7 @@ from tile_core.arith.evaluate import evaluate
 from tile_core.errors import IndexMismatch, InternalError, Note, Span, UndefinedOperation
 from tile_core.ir.buffer import Buffer, Region
 from tile_core.ir.expr import AddressOf, Expr, Extent, Load, Var
+from tile_core.ir.free_variables import free_variables
 from tile_core.ir.names import Names
 from tile_core.ir.node import Node, nodes_of
 from tile_core.ir.print_expr import print_expr
@@ -18,6 +19,7 @@ from tile_core.ir.stmt import (
     If,
     Kernel,
     Launch,
+    Let,
     OnThreads,
     Pipelined,
     Store,
@@ -25,7 +27,7 @@ from tile_core.ir.stmt import (
     is_statement,
 )
 from tile_core.ir.visitor import expressions_in, statements_in
-from tile_core.ops.signals import SIGNALS
+from tile_core.ops.signals import SIGNALS, WaitSignal
 
 _GROUPS = range(2, 9)
 """Sizes of groups for which ranks are tried out."""
@@ -39,7 +41,8 @@ def verify_ranks(kernel: Kernel) -> None:
     IndexMismatch
         If a rank is outside of every group, on some rank that gets there.
     UndefinedOperation
-        If a signal or a wait stands where only some threads of a block may come.
+        If a signal or a wait stands where only some threads of a block may come, or a barrier of
+        all ranks where only some ranks come.
     """
     found = rank_parameters(kernel)
     if found is None:
@@ -56,10 +59,19 @@ class _Ranks:
 
     def __init__(self, variables: tuple[Var, Var], copies: set[Buffer]) -> None:
         self.variables, self.copies = variables, copies
+        self.differ = {variables[0]}  # between ranks, whatever data they have
 
     def visit(self, stmt: Node, when: tuple[tuple[Expr, bool], ...], span: Span | None) -> None:
         """Check a statement that runs where all of `when` are so."""
         span = stmt.span or span
+        if isinstance(stmt, Let) and self._differs(stmt.value):
+            self.differ.add(stmt.var)
+        if isinstance(stmt, WaitSignal) and stmt.takes and any(self._differs(c) for c, _ in when):
+            raise UndefinedOperation(
+                "a barrier of all ranks stands in a branch that not all of them take",
+                span=span,
+                hint="move it out of the branch: every rank must come to it equally often",
+            )
         for buffer, rank, at in _places(stmt):
             if buffer in self.copies and isinstance(rank, (int, Expr)):
                 self._check(buffer, rank, when, at or span)
@@ -70,6 +82,9 @@ class _Ranks:
             return
         for inner in statements_in(stmt):
             self.visit(inner, when, span)
+
+    def _differs(self, value: Expr) -> bool:
+        return not self.differ.isdisjoint(free_variables(value))
 
     def _check(
         self, buffer: Buffer, rank: Extent, when: tuple[tuple[Expr, bool], ...], span: Span | None
