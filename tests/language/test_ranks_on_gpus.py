@@ -32,7 +32,7 @@ def test_all_ranks_in_the_emulator(name, target):
 FOUND_BY_THREADS = (
     *("no wait for a put", "signal above the copy", "no signal"),
     *("one expected too many", "no credit waited for", "credit before the row is read"),
-    *("no barrier before reading"),
+    "no barrier before reading",
 )
 
 
