@@ -33,6 +33,9 @@ _BEGIN = f"""Examples begin with
 .. code-block:: python
 
 {textwrap.indent(PREAMBLE, "   ")}
+
+and run as they stand where their line says so: on the processor or GPU at hand, or on what the
+variable ``TILE_TARGET`` names, such as ``interpret`` or, in the emulator, ``cuda:sm_80@sim``.
 """
 
 

@@ -263,6 +263,26 @@ def test_pointers_are_passed_to_c(run):
     assert c.tolist() == [3, 5, 77, 77]
 
 
+def test_an_address_that_has_a_name_points_where_it_did(run):
+    if run.target == "interpret":
+        pytest.skip("the interpreter does not run C text")
+
+    @T.prim_func
+    def main(A: T.Tensor((8,), "float32"), C: T.Tensor((3,), "float32"), n: T.int32):
+        T.import_source(C_TEXT)
+        with T.Kernel(1, threads=1):
+            k = T.alloc_var("int32", init=n)
+            place, start = T.access_ptr(A[k + 1], "r"), A.data
+            k = 5
+            C[0] = T.call_extern("float32", "first", place)
+            C[1] = T.call_extern("float32", "first", T.address_of(A[k]))
+            C[2] = T.call_extern("float32", "first", start)
+
+    c = poisoned(3, dtype="float32")
+    run(main, counted(8, dtype="float32"), c, 2)
+    assert c.tolist() == [3, 5, 0]
+
+
 def test_an_address_as_an_integer(run):
     if run.target == "interpret":
         pytest.skip("the interpreter does not run C text")

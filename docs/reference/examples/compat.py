@@ -87,11 +87,8 @@ def type_annotation():
         B = T.empty((1,), "float32")
         T.import_source("float first(const float *x) { return *x; }")
         with T.Kernel(1, threads=1):
-            B[0] = T.call_extern(
-                "float32",
-                "first",
-                T.tvm_access_ptr(T.type_annotation("float32"), A.data, 7, 1, 1),
-            )
+            place = T.tvm_access_ptr(T.type_annotation("float32"), A.data, 7, 1, 1)
+            B[0] = T.call_extern("float32", "first", place)
         return B
 
     assert seventh(np.arange(32, dtype="float32"))[0] == 7

@@ -12,7 +12,7 @@ from tile_api.frontend.builder import Frame
 from tile_api.frontend.values import BufferValue, RegionReference, VarHandle, as_value, load, store
 from tile_core.errors import FrontendTypeError, MutationError
 from tile_core.ir.buffer import Region, Scope
-from tile_core.ir.expr import Call, Const, Expr, Extent, Load, StringConst, Var
+from tile_core.ir.expr import AddressOf, Call, Const, Expr, Extent, Load, StringConst, Var
 from tile_core.ir.node import walk
 from tile_core.ir.operations import BINARY
 from tile_core.records import dataclass
@@ -98,6 +98,9 @@ class Assignments(ActivationBase):
             return value
         if self.builder.launch is None and is_pure(value):
             return value
+        if isinstance(value, AddressOf):  # what it points to stays in view
+            fixed = (i if is_pure(i) else as_value(self.freeze(name, i)) for i in value.indices)
+            return replace(value, indices=tuple(fixed))
         return self.builder.let(name, value)
 
     def _freeze_region(self, name: str, region: Region) -> Region:
