@@ -7,7 +7,8 @@ import inspect
 import pkgutil
 import re
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,17 +16,22 @@ from typing import Any
 from shown_examples import PREAMBLE, Example, example_of, examples
 
 import tile_api
+import tile_api.frontend.dtypes
+import tile_api.frontend.function
+import tile_api.frontend.macro
 import tile_api.language as language
 from tile_api.frontend.dtypes import DTYPES
 from tile_api.language.gpu_only import GPU_NAMES
+from tile_api.language.nodes import NODES
 from tile_api.language.unavailable import UNAVAILABLE
 
-_TABLES = frozenset({*DTYPES, *GPU_NAMES, *UNAVAILABLE})
+_TYPES = sorted({*DTYPES, "boolean", "void"})
+_TABLES = frozenset({*_TYPES, *GPU_NAMES, *UNAVAILABLE})
 """Names of the language that come from tables: they share a page."""
 
 _NONE: Mapping[str, Example] = {}
 _HEADS = {"Element types": "dtypes"}
-"""Files of examples that stand at the head of a part of that page."""
+"""Examples that stand at the head of a part of that page."""
 
 _REFUSED = "Runs on: no target. Compilation refuses it, and says what to write instead."
 _BEGIN = f"""Examples begin with
@@ -39,15 +45,22 @@ variable ``TILE_TARGET`` names, such as ``interpret`` or, in the emulator, ``cud
 """
 
 
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Names of the language on one page."""
+
+    page: str
+    title: str
+    names: tuple[str, ...]
+
+
 def write_reference(folder: Path) -> list[str]:
     """Write a page for each group of names; return the pages' names, in their order."""
     folder.mkdir(parents=True)
     shown = example_of()
     pages = {"tile": _page("tile: what users call", _members("tile", tile_api, tile_api.__all__))}
-    for module in _groups():
-        name = module.__name__.rpartition(".")[2]
-        title = (module.__doc__ or name).partition("\n")[0].rstrip(".").replace("`", "")
-        pages[name] = _page(title, _members("T", module, module.__all__, shown), _BEGIN)
+    for group in _groups():
+        pages[group.page] = _page(group.title, _members("T", language, group.names, shown), _BEGIN)
     pages["tables"] = _tables(shown)
     for name, text in pages.items():
         (folder / f"{name}.rst").write_text(text)
@@ -57,18 +70,14 @@ def write_reference(folder: Path) -> list[str]:
 def public_names() -> set[str]:
     """Return the names that the reference has to have an entry for."""
     own = {f"tile.{name}" for name in tile_api.__all__}
-    said = {f"T.{name}" for module in _groups() for name in module.__all__}
+    said = {f"T.{name}" for group in _groups() for name in group.names}
     return own | said | {f"T.{name}" for name in _TABLES}
 
 
 def wanted_examples() -> set[str]:
     """Return the names of the groups whose docstrings have no example: they need one."""
-    return {
-        name
-        for module in _groups()
-        for name in module.__all__
-        if not has_own_example(getattr(module, name, None))
-    }
+    names = [name for group in _groups() for name in group.names]
+    return {name for name in names if not has_own_example(getattr(language, name))}
 
 
 def has_own_example(value: Any) -> bool:
@@ -77,11 +86,20 @@ def has_own_example(value: Any) -> bool:
     return ">>> " in text or "\nExamples\n---" in text
 
 
-def _groups() -> Iterator[ModuleType]:
+def _groups() -> Iterator[Group]:
+    for home in (tile_api.frontend.function, tile_api.frontend.macro, tile_api.frontend.dtypes):
+        yield _group(home, [name for name in home.__all__ if name not in DTYPES])
     for found in pkgutil.iter_modules(language.__path__):
         module = importlib.import_module(f"{language.__name__}.{found.name}")
-        if getattr(module, "__all__", None):
-            yield module
+        names = list(NODES) if found.name == "nodes" else getattr(module, "__all__", [])
+        if names:
+            yield _group(module, names)
+
+
+def _group(module: ModuleType, names: list[str]) -> Group:
+    page = module.__name__.rpartition(".")[2]
+    title = (module.__doc__ or page).partition("\n")[0].rstrip(".").replace("`", "")
+    return Group(page, title, (*names, "JITFunc") if page == "function" else tuple(names))
 
 
 def _page(title: str, entries: Iterator[str], head: str = "") -> str:
@@ -89,7 +107,7 @@ def _page(title: str, entries: Iterator[str], head: str = "") -> str:
 
 
 def _members(
-    prefix: str, home: Any, names: list[str], shown: Mapping[str, Example] = _NONE
+    prefix: str, home: Any, names: Iterable[str], shown: Mapping[str, Example] = _NONE
 ) -> Iterator[str]:
     for name in sorted(names):
         value = getattr(home, name, None)
@@ -135,13 +153,13 @@ def _tables(shown: Mapping[str, Example]) -> str:
     title = "Element types, GPU instructions, names that are missing"
     lines = [title, "=" * len(title), "", _BEGIN, ""]
     parts = {
-        "Element types": sorted(DTYPES),
+        "Element types": _TYPES,
         "Instructions of GPUs": sorted(GPU_NAMES),
         "Names that programs import and cannot use": sorted(UNAVAILABLE),
     }
     for title, names in parts.items():
         lines += [title, "-" * len(title), ""]
-        lines += [each.directives() for each in examples() if each.file == _HEADS.get(title)]
+        lines += [each.directives() for each in examples() if each.name == _HEADS.get(title)]
         for name in names:
             text = inspect.getdoc(getattr(language, name, None)) if title[0] == "I" else ""
             lines += [f".. py:data:: T.{name}", "", _indented(text or ""), ""]
