@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 
 import numpy as np
@@ -9,8 +10,10 @@ import pytest
 
 import tile_api as tile
 from support.rank_processes import run_in_processes
-from support.rank_programs import HANDED_ON, compiled, handed_on, killed_inside
+from support.rank_programs import HANDED_ON, compiled, handed_on, interrupted, killed_inside
 from tile_core.errors import ArgumentTypeError, RankLost, RankMismatch, RankTimeout
+from tile_core.ir.parser import parse_kernel
+from tile_core.ops.operator_table import OPERATORS
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
@@ -120,3 +123,23 @@ def test_arguments_by_name():
         return b[0]
 
     assert tile.ranks.in_threads(1, main) == [5]
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        ("cpu:haswell", ("sfence", "lock", "pause")),
+        ("cpu:neoverse-v2", ("dmb", "ldadd", "yield")),
+    ],
+)
+def test_signals_come_after_stores_past_the_caches(target, words):
+    kernel = tile.compile(parse_kernel(HANDED_ON, OPERATORS, str), target=target)
+    code = kernel.asm
+    places = [re.search(rf"^\s+{word}", code, re.M).start() for word in words]
+    assert places[0] < places[1]
+
+
+def test_an_interrupt_ends_a_wait(tmp_path):
+    first, second = run_in_processes(tmp_path, 2, interrupted, MISSING, timeout=60)
+    assert first.startswith("[TL6102] rank 1 stopped: KeyboardInterrupt\n")
+    assert second == "interrupted"

@@ -127,6 +127,18 @@ def killed_inside(ranks, text):
     kernel(*arguments)
 
 
+def interrupted(ranks, text):
+    """Wait in a kernel for what never comes, until one of the ranks is interrupted there."""
+    kernel = compiled(text)
+    arguments = ranks.zeros(8), np.zeros(8, "float32"), ranks.signals(4)
+    if ranks.rank == 1:
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+    try:
+        kernel(*arguments)
+    except KeyboardInterrupt:
+        return "interrupted"
+
+
 def rank_part(ranks, name, args, position):
     """Launch a kernel of `rank_kernels` three times on what this rank has; return a result."""
     kernel = getattr(rank_kernels, name)

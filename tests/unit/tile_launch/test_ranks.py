@@ -10,7 +10,7 @@ import pytest
 
 from support.rank_processes import run_in_processes
 from support.rank_programs import sums
-from tile_launch.errors import RankLost
+from tile_launch.errors import ArgumentDtypeError, RankLost
 from tile_launch.ranks import futex
 from tile_launch.ranks.meeting import _has_come
 from tile_launch.ranks.threads import in_threads
@@ -97,3 +97,14 @@ def test_a_launch_finds_signals_at_zero_and_others_told_of_failures():
         return True
 
     assert in_threads(2, main) == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "name"),
+    [("bfloat16", "bfloat16"), (np.int8, "int8"), (np.dtype("float64"), "float64")],
+)
+def test_element_types(dtype, name):
+    (x,) = in_threads(1, lambda ranks: ranks.zeros(3, dtype))
+    assert x.local.dtype.name in (name, "uint16")
+    with pytest.raises(ArgumentDtypeError, match="no element type is called 'number'"):
+        in_threads(1, lambda ranks: ranks.zeros(3, "number"))

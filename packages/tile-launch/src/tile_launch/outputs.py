@@ -66,7 +66,7 @@ def output_maker(
         return partial(torch.empty, shape, dtype=torch_storage(param.dtype, torch), device=place)
     import numpy as np
 
-    array = partial(np.empty, shape, _of_numpy(param.dtype))
+    array = partial(np.empty, shape, numpy_type(param.dtype))
     if like is not None:
         return array
 
@@ -89,7 +89,8 @@ def torch_storage(name: str, torch: Any) -> Any:
     return getattr(torch, _OF_TORCH.get(name, name), fallback)
 
 
-def _of_numpy(name: str) -> Any:
+def numpy_type(name: str) -> Any:
+    """Return the ``numpy.dtype`` whose elements hold those of an element type."""
     import numpy as np
 
     if packing_of(name) > 1:

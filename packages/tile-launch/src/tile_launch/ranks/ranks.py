@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 
 from tile_launch.cpu_quota import cpu_quota
-from tile_launch.errors import RankError, TileError
+from tile_launch.dtypes import bits_of
+from tile_launch.errors import ArgumentDtypeError, RankError, TileError
+from tile_launch.outputs import numpy_type
 from tile_launch.ranks import futex
 from tile_launch.ranks.meeting import PAGE, Meeting
 from tile_launch.ranks.rendezvous import Group, Peer, peers_of
@@ -53,15 +55,20 @@ class Ranks:
     def zeros(self, shape: int | Sequence[int], dtype: Any = "float32") -> SymmetricTensor:
         """Return a new tensor of zeros, of which each rank has a copy; all ranks call this.
 
+        NumPy holds element types that it lacks as those of `ml_dtypes`, if that is installed, else
+        as unsigned integers of the same size.
+
         Raises
         ------
+        ArgumentDtypeError
+            If there is no such element type.
         RankMismatch
             If another rank wants another one.
         RankError
             If another rank does not come.
         """
         extents = (shape,) if isinstance(shape, int) else tuple(map(int, shape))
-        kind = np.dtype(dtype)
+        kind = numpy_type(_named(dtype))
         what = f"a tensor of {kind.name} {list(extents)}"
         segments = self._new(prod(extents) * kind.itemsize, what)
         return SymmetricTensor(self, self._made, tensor_in(segments, self.size, extents, kind))
@@ -204,6 +211,17 @@ def join(group: Group, timeout: float = 30.0) -> Ranks:
         ranks = Ranks(peers, group.rank, pages, timeout)
         ranks.barrier()
         return ranks
+
+
+def _named(dtype: Any) -> str:
+    """Return the name of an element type: of NumPy, of torch, or its name."""
+    name = np.dtype(dtype).name if isinstance(dtype, type) else str(dtype)
+    name = name.removeprefix("torch.")
+    if not bits_of(name):
+        raise ArgumentDtypeError(
+            f"no element type is called {name!r}", hint="use one such as 'float32' or 'bfloat16'"
+        )
+    return name
 
 
 def _cores() -> int:
