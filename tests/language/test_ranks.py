@@ -1,5 +1,7 @@
 """Tiles across ranks: what kernels compute, on all ranks at once and under many orders."""
 
+import runpy
+
 import numpy as np
 import pytest
 
@@ -17,6 +19,7 @@ from tile_core.errors import (
 )
 from tile_core.interp.execution_state import InterpretOptions
 from tile_core.interp.launch import interpret
+from tile_core.ir.printer import print_kernel
 from tile_core.ir.verify import verify
 
 KERNELS = {
@@ -52,6 +55,59 @@ def test_the_kernel_of_all_ranks_is_an_ordinary_one(name):
     verify(made.kernel)
     assert [p.name for p in KERNELS[name].params[-2:]] == ["rank", "ranks"]
     assert not {"rank", "ranks", "F", "C_"} & {p.name for p in made.params}
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_programs_of_tiles_that_are_printed(name, tmp_path):
+    """The text is a program of the same kernel."""
+    lowered = tile.lower(KERNELS[name], target="cuda:sm_80")
+    text = lowered.source(tier="developer")
+    (tmp_path / "printed.py").write_text(text)
+    again = runpy.run_path(str(tmp_path / "printed.py"))[name]
+    assert print_kernel(again.kernel) == print_kernel(KERNELS[name].kernel)
+    assert "T.Symmetric(" in text
+    assert "ranks: T.int32" not in text
+
+
+def test_regions_and_elements_that_are_printed():
+    @T.prim_func
+    def kernel(
+        A: T.Symmetric((4, 8), "float32"), N: T.Symmetric((4,), "int32"), F: T.Signals((4,))
+    ):
+        with T.Kernel(4, threads=32) as bx:
+            row = T.alloc_fragment((8,), "float32")
+            T.copy(A.at(1)[bx, :], row)
+            T.copy(row, A[bx, 0])
+            T.atomic_add(N.at(0)[bx], N[bx])
+            T.wait_signal(F[bx], 2, takes=True)
+
+    text = tile.lower(kernel, target="cuda:sm_80").source(tier="developer")
+    assert "T.copy(A.at(1)[bx : bx + 1, 0:8], row)" in text
+    assert "T.copy(row, A[bx, 0])" in text
+    assert "T.atomic_add(N.at(0)[bx], N[bx])" in text
+    assert "T.wait_signal(F[bx], 2, takes=True)" in text
+    with refused(UnsupportedForm, "cannot be written"):
+        made = tile.lower(tile.ranks_as_blocks(kernel), target="cuda:sm_80")
+        made.source(tier="developer")
+
+
+def test_waits_that_take_what_they_waited_for():
+    @T.prim_func
+    def kernel(F: T.Signals((2,)), A: T.Symmetric((1,), "int32"), B: T.Tensor((4,), "int32")):
+        with T.Kernel(1, threads=32):
+            after = (T.rank() + 1) % T.ranks()
+            before = (T.rank() + T.ranks() - 1) % T.ranks()
+            for k in T.serial(4):
+                A.at(after)[0] = T.rank() * 10 + k
+                T.signal(F.at(after)[0])
+                T.wait_signal(F[0], takes=True)
+                B[k] = A[0]
+                T.signal(F.at(before)[1])
+                T.wait_signal(F[1], takes=True)
+
+    a, b = np.zeros((3, 1), "int32"), np.zeros((3, 4), "int32")
+    tile.compile(tile.ranks_as_blocks(kernel), target="interpret")(a, b)
+    np.testing.assert_array_equal(b, np.array([[20], [0], [10]]) + np.arange(4))
 
 
 def test_grids_of_three_dimensions_and_two_launches():

@@ -59,4 +59,4 @@ def ranks_as_blocks(kernel: PrimFunc) -> PrimFunc:
             span=calling_span(),
             hint="compile it as it is, or use T.rank, T.ranks or T.Symmetric in it",
         )
-    return PrimFunc(made, kernel.orig_func, kernel.attrs)
+    return PrimFunc(made, getattr(kernel, "__wrapped__", None), kernel.attrs)

@@ -91,10 +91,15 @@ def signal(flag: Any, v: Any = 1) -> None:
     emit(Signal(_flag(flag, "T.signal"), _value(v, "T.signal")))
 
 
-def wait_signal(flag: Any, v: Any = 1) -> None:
+def wait_signal(flag: Any, v: Any = 1, *, takes: bool = False) -> None:
     """Wait until a flag of the own rank is at least `v`.
 
     What the blocks that raised it did before their signals is visible to the whole block after.
+
+    Parameters
+    ----------
+    takes
+        Subtract `v` from the flag afterwards, so that the next as many signals can be waited for.
 
     Raises
     ------
@@ -110,7 +115,7 @@ def wait_signal(flag: Any, v: Any = 1) -> None:
             hint=f"let the other rank signal: T.signal({where.buffer.name}.at(p)[i]) there, "
             f"T.wait_signal({where.buffer.name}[i]) here",
         )
-    emit(WaitSignal(where, _value(v, "T.wait_signal")))
+    emit(WaitSignal(where, _value(v, "T.wait_signal"), bool(takes)))
 
 
 def barrier_ranks(flags: Any, slot: Any = None) -> None:

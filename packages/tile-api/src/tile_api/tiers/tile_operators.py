@@ -22,6 +22,7 @@ from tile_core.ops.printing import Print
 from tile_core.ops.reduce import Reduce
 from tile_core.ops.reducer import ReducerFinalize, ReducerInit, ReducerUpdate
 from tile_core.ops.scan import Scan
+from tile_core.ops.signals import Signal, WaitSignal
 
 _ALWAYS_CLEARED = "abssum"
 """The reduction that cannot go on from what its result holds."""
@@ -75,6 +76,8 @@ def operator(op: s.Leaf, w: TileText) -> str:
             return f"T.finalize_reducer({w.named(reducer)}, {r(dst)})"
         case Barrier(arrives_only=False, arrivals=None):
             return _barrier(op, w)
+        case Signal() | WaitSignal():
+            return _signal(op, w)
         case CopyCommit():
             return "T.ptx_commit_group()"
         case CopyWait(pending=pending):
@@ -84,6 +87,11 @@ def operator(op: s.Leaf, w: TileText) -> str:
         case TileOperator() if op.cases is not None:  # its spelling follows from its fields
             return f"T.{op.spellings[0]}({', '.join(_operands(op, w))})"
     raise w.no_form(f"the operator {op.mnemonic}")
+
+
+def _signal(op: Signal | WaitSignal, w: TileText) -> str:
+    words = _given(op, "takes") if isinstance(op, WaitSignal) else ""
+    return f"T.{op.mnemonic}({w.region(op.flag)}, {w.written(op.value)}{words})"
 
 
 def _given(op: s.Leaf, *names: str) -> str:

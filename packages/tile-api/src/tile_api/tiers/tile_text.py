@@ -7,7 +7,7 @@ import keyword
 from collections.abc import Iterator
 
 from tile_api.tiers.line_breaks import broken
-from tile_api.tiers.tile_expressions import TileText
+from tile_api.tiers.rank_text import RankText
 from tile_api.tiers.tile_operators import annotation, operator
 from tile_core.ir import stmt as s
 from tile_core.ir.buffer import Buffer, Scope
@@ -47,7 +47,7 @@ class _KernelText:
     def __init__(self, kernel: s.Kernel, reserved: frozenset[str]) -> None:
         self.kernel = kernel
         self.names = Names(reserved)
-        self.w = TileText(self.names.of)
+        self.w = RankText(self.names.of, kernel)
         self.out: list[str] = []
         self.kinds = {op.reducer: op.kind.value for op in nodes_of(kernel.body, ReducerInit)}
 
@@ -56,9 +56,11 @@ class _KernelText:
         symbols = [
             f'{self.names.of(v)} = T.dynamic("{v.name}", "{v.dtype}"{_promised(v)})'
             for v in symbols_of(kernel)
+            if not w.is_hidden(v)
         ]
-        params = [self._parameter(param) for param in kernel.params]
-        kept = all(self.names.of(p) == p.name for p in kernel.params)
+        given = [p for p in kernel.params if isinstance(p, Buffer) or not w.is_hidden(p)]
+        params = [self._parameter(param) for param in given]
+        kept = all(self.names.of(p) == p.name for p in given)
         if not kept or not kernel.name.isidentifier() or kernel.name in RESERVED:
             raise w.no_form("a name that Python, or the program around it, keeps")
         if kernel.sources:
@@ -69,7 +71,7 @@ class _KernelText:
         ):
             if values:
                 self.line(1, f"T.annotate_{key}({values!r})")
-        self.block(kernel.body, 1)
+        self.block(s.Seq(w.body()), 1)
         if symbols:
             yield from (*symbols, "", "")
         yield "@T.prim_func"
@@ -82,6 +84,8 @@ class _KernelText:
             if param.contract is not None:
                 raise self.w.no_form(f"the contract of the parameter {param.name!r}")
             return f"{name}: T.{'ptr' if param.dtype.is_handle else param.dtype}"
+        if param in self.w.copies:
+            return f"{name}: {self.w.parameter(param)}"
         shape = self.w.shape(param.shape)
         if param.strides is None:
             return f'{name}: T.Tensor({shape}, "{param.dtype}")'

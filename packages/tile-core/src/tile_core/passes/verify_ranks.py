@@ -66,7 +66,8 @@ class _Ranks:
         span = stmt.span or span
         if isinstance(stmt, Let) and self._differs(stmt.value):
             self.differ.add(stmt.var)
-        if isinstance(stmt, WaitSignal) and stmt.takes and any(self._differs(c) for c, _ in when):
+        is_barrier = isinstance(stmt, WaitSignal) and stmt.takes and stmt.value is self.variables[1]
+        if is_barrier and any(self._differs(cond) for cond, _ in when):
             raise UndefinedOperation(
                 "a barrier of all ranks stands in a branch that not all of them take",
                 span=span,
