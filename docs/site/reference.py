@@ -75,15 +75,8 @@ def public_names() -> set[str]:
 
 
 def wanted_examples() -> set[str]:
-    """Return the names of the groups whose docstrings have no example: they need one."""
-    names = [name for group in _groups() for name in group.names]
-    return {name for name in names if not has_own_example(getattr(language, name))}
-
-
-def has_own_example(value: Any) -> bool:
-    """Whether the docstring of what a name stands for shows how it is used."""
-    text = inspect.getdoc(value) or ""
-    return ">>> " in text or "\nExamples\n---" in text
+    """Return the names that need an example: those of all groups."""
+    return {name for group in _groups() for name in group.names}
 
 
 def _groups() -> Iterator[Group]:
@@ -116,7 +109,7 @@ def _members(
             kind = "class"
         yield f".. py:{kind}:: {prefix}.{name}{_signature(value) if kind != 'data' else ''}\n"
         yield _indented(_docstring(value)) + "\n"
-        if name in shown and not has_own_example(value):
+        if name in shown:
             yield _indented(shown[name].directives()) + "\n"
 
 

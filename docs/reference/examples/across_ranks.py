@@ -9,7 +9,8 @@ import tile_api.language as T
 def signal():
     """`T.signal` raises a flag of another rank, `T.wait_signal` waits for an own one.
 
-    They are of a `T.Signals`; `T.rank` is this rank, `T.ranks` how many there are.
+    They are of a `T.Signals`, as tensors that each rank has are `T.Symmetric`; `T.rank` is this
+    rank, `T.ranks` how many there are.
 
     Runs on: interpret, cuda:sm_80, hip:gfx942.
     """

@@ -46,7 +46,7 @@ def While():
 
 
 def sblock():
-    """`T.sblock` names a block, whose axes are bound to loops; `T.init` begins a reduction.
+    """`T.sblock` names a block, `T.axis` binds its axes to loops, `T.init` begins a sum.
 
     `T.where` guards it; `T.reads` and `T.writes` say what it touches. `T.block` is the old name.
     """

@@ -32,7 +32,8 @@ def dtypes():
 def is_float4():
     """Kinds of types: `T.is_float4`, `T.is_float4_e2m1fn`, `T.is_f8f6f4_family`.
 
-    `T.get_tvm_dtype` is an old name of T.dtype; `T.is_float4_e2m1_unpacked` is for one in a byte.
+    `T.is_float4_e2m1_unpacked` is for one in a byte; `T.dtype`, once `T.get_tvm_dtype`, knows a
+    type by its names.
     """
 
     def bytes_of(dtype, count):
@@ -47,6 +48,7 @@ def is_float4():
     assert bytes_of("float4_e2m1_unpacked", 32) == 32
     assert bytes_of("float8_e4m3fn", 32) == 32
     assert bytes_of("half", 32) == 64
+    assert T.dtype(np.float32) == T.dtype("float") == "float32"
 
 
 def validate_gemm_ab_dtypes():

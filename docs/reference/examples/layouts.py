@@ -121,3 +121,31 @@ def make_fully_replicated_layout_fragment():
 
     a, factors = np.arange(256, dtype="float32").reshape(64, 4), np.arange(4, dtype="float32")
     assert (scaled(a, factors) == a * factors).all()
+
+
+def Layout():
+    """`T.Layout` is a function from coordinates to places: here rows have a gap behind them.
+
+    A `T.Fragment` is one to threads and their registers.
+    """
+
+    @tile.jit
+    def transposed(A: T.Tensor((32, 32), "float32")):
+        B = T.empty((32, 32), "float32")
+        with T.Kernel(1, threads=32):
+            a = T.alloc_shared((32, 32), "float32")
+            b = T.alloc_fragment((32, 32), "float32")
+            T.annotate_layout(
+                {
+                    a: T.Layout((32, 32), lambda i, j: i * 33 + j),
+                    b: T.Fragment((32, 32), lambda i, j: (i, j)),  # thread i has row i
+                }
+            )
+            T.copy(A, a)
+            for i, j in T.Parallel(32, 32):
+                b[i, j] = a[j, i]
+            T.copy(b, B)
+        return B
+
+    a = np.arange(1024, dtype="float32").reshape(32, 32)
+    assert (transposed(a) == a.T).all()

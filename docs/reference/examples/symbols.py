@@ -27,6 +27,22 @@ def const():
         assert (sums(a) == a.sum(1)).all()
 
 
+def dynamic():
+    """`T.dynamic` names extents that calls give: one kernel for all that its contract allows."""
+    n = T.dynamic("n", min=16, multiple_of=16)
+
+    @T.prim_func
+    def doubled(A: T.Tensor((n,), "int32"), B: T.Tensor((n,), "int32")):
+        with T.Kernel(n // 16, threads=16) as bx:
+            for i in T.Parallel(16):
+                B[bx * 16 + i] = A[bx * 16 + i] * 2
+
+    kernel = tile.compile(doubled, out_idx=[-1])
+    for size in (16, 160):
+        a = np.arange(size, dtype="int32")
+        assert (kernel(a) == 2 * a).all()
+
+
 def symbolic():
     """`T.symbolic` is the old name of T.dynamic, and says so: one kernel for all extents."""
     import warnings

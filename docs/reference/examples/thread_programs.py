@@ -8,7 +8,7 @@ import tile_api.language as T
 
 
 def launch():
-    """`T.launch` gives each thread its indices and what it works on: `T.flat` tensors, tiles.
+    """`T.threads` is what one thread does; `T.launch` gives it indices, `T.flat` tensors, tiles.
 
     Functions of the machine are in `T.device`; `T.ref` is an address; `T.neg` is ``-x``;
     `T.line` tells errors another line than this file's.

@@ -80,3 +80,18 @@ def access_ptr():
     b, c = doubled(a)
     assert (b == np.roll(a, -4) * 2).all()
     assert c.tolist() == [5, 7]
+
+
+def index_to_coordinates():
+    """`T.index_to_coordinates` finds where an element is that is counted by rows."""
+
+    @tile.jit
+    def numbered():
+        B = T.empty((4, 6, 8), "int32")
+        with T.Kernel(1, threads=64):
+            for k in T.Parallel(192):
+                plane, row, column = T.index_to_coordinates(k, (4, 6, 8))
+                B[plane, row, column] = k
+        return B
+
+    assert (numbered() == np.arange(192).reshape(4, 6, 8)).all()
