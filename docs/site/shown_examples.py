@@ -28,6 +28,8 @@ class Example:
     ----------
     file, name
         The stem of its file, and its own name.
+    about
+        What its docstring says, where it runs and what it prints apart.
     code
         Its body, without the docstring: what readers paste behind the preamble.
     targets
@@ -42,6 +44,7 @@ class Example:
 
     file: str
     name: str
+    about: str
     code: str
     targets: tuple[str, ...]
     prints: str
@@ -61,7 +64,8 @@ class Example:
         where = ", ".join(f"``{target}``" for target in self.targets)
         code = textwrap.indent(self.code, "   ")
         prints = f" Prints ``{self.prints}``." if self.prints else ""
-        return f"Runs on: {where}.{prints}\n\n.. code-block:: python\n\n{code}\n"
+        told = f"**Example.** {self.about}\n\nRuns on: {where}.{prints}\n\n"
+        return f"{told}.. code-block:: python\n\n{code}\n"
 
 
 def examples() -> Iterator[Example]:
@@ -80,6 +84,7 @@ def _example(file: str, node: ast.FunctionDef, source: str) -> Example:
     return Example(
         file,
         node.name,
+        _PRINTS.sub("", _TARGETS.sub("", text)).strip(),
         textwrap.dedent("\n".join(lines)).strip("\n"),
         EVERYWHERE if said is None else tuple(said[1].split(", ")),
         "" if prints is None else prints[1],

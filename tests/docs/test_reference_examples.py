@@ -96,6 +96,7 @@ def test_pages_show_examples_and_where_they_run(tmp_path: Path) -> None:
     reference.write_reference(tmp_path / "api")
     page = (tmp_path / "api" / "copies.rst").read_text()
     entry = page.partition(".. py:function:: T.fill(")[2].partition(".. py:function::")[0]
+    assert "   **Example.** `T.fill` and `T.clear` set all elements of a tile" in entry
     assert "   Runs on: ``interpret``, ``cpu``, ``cuda:sm_80``, ``hip:gfx942``.\n" in entry
     assert "\n      assert (framed() == expected).all()\n" in entry
     assert page.count("import tile_api.language as T") == 1
