@@ -57,7 +57,9 @@ def test_one_thread_signals_behind_all_and_waits_before_all(target):
     signal = "tile::atomic_add(F + (after * F_stride + (s & 1) * 16), 1u, tile::system_release);"
     number = lines.index(signal)
     assert "tile::sync();" in lines[number - 3 : number]
-    assert "const float> W" not in text
+    assert "tile::live_gptr<float> W" in text
+    assert "const float>" not in text
+    assert "__restrict__" not in text
 
 
 def test_flags_of_several_dimensions_have_lines_of_their_own():

@@ -85,13 +85,14 @@ def print_function(
     given = (p for p in function.params if isinstance(p, Var) and p not in bounds.ranges)
     bounds.given.update(given)
     bind_indices(function.launch, bounds)
-    changes = any(n.value == "system_acquire" for n in nodes_of(function.launch.body, StringConst))
+    words = nodes_of(function.launch.body, StringConst)
+    changes = any(word.value.startswith("system_") for word in words)
     constant = frozenset(
         b
         for b in used.buffers
         if b.scope is Scope.GLOBAL and b.storage not in used.written and not changes
     )
-    params = list(_parameters(function, names, constant))
+    params = list(_parameters(function, names, constant, "live_gptr" if changes else "gptr"))
     for line in _head(f"{_qualifiers(function)} void {symbol}(", params):
         lines.add(line, function.launch.span)
     printer = StatementPrinter(
@@ -135,7 +136,7 @@ def _qualifiers(function: DeviceFunction) -> str:
 
 
 def _parameters(
-    function: DeviceFunction, names: CppNames, constant: frozenset[Buffer]
+    function: DeviceFunction, names: CppNames, constant: frozenset[Buffer], pointer: str
 ) -> Iterator[str]:
     for param, argument in zip(function.params, function.arguments, strict=True):
         kind, name = cpp_type(param.dtype), names.of(param)
@@ -144,7 +145,7 @@ def _parameters(
         elif isinstance(param, Var):
             yield f"{kind} {name}"
         else:
-            yield f"tile::gptr<{'const ' if param in constant else ''}{kind}> {name}"
+            yield f"tile::{pointer}<{'const ' if param in constant else ''}{kind}> {name}"
 
 
 def _views(used: Usage) -> dict[Buffer, list[Buffer]]:

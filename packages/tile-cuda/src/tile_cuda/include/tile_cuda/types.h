@@ -47,6 +47,10 @@ namespace tile {
 template <class T>
 using gptr = T* __restrict__;
 
+// Those of kernels that signal: others may write there while the kernel runs, and read.
+template <class T>
+using live_gptr = T*;
+
 // The block's shared memory.
 template <class T>
 using sptr = T*;

@@ -9,6 +9,10 @@ namespace tile {
 template <class T>
 using gptr = T* __restrict__;
 
+// Those of kernels that signal: others may write there while the kernel runs, and read.
+template <class T>
+using live_gptr = T*;
+
 // `N` values in the registers of one thread; constant indices only, once loops are unrolled.
 template <class T, int N>
 using frag = T[N];

@@ -83,6 +83,8 @@ struct pointer<const T, Place> : Place {
 // Kernel parameters: global memory.
 template <class T>
 using gptr = pointer<T, tsim_global>;
+template <class T>
+using live_gptr = gptr<T>;
 
 // The block's shared memory.
 template <class T>
