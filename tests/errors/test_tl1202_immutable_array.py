@@ -72,13 +72,16 @@ CASES = {
             "for row in x: row /= 2": "/",
         }.items()
     },
+    "np.fill_diagonal(x, 0)": (
+        "np.fill_diagonal writes into the argument x: arrays are values here",
+        "write into a copy: y = x.copy()",
+    ),
     **{
         line: (
             f"{name} writes into an array: arrays are values here",
             "np.where or np.concatenate make a new array",
         )
         for line, name in {
-            "np.fill_diagonal(x, 0)": "np.fill_diagonal",
             "x.partition(2)": "partition",
         }.items()
     },

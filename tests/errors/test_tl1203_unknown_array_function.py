@@ -9,15 +9,22 @@ from tile_core.errors import UnknownArrayFunction
 
 OUTSIDE = "write it with functions that can, or call it outside"
 PAGE = "NumPy's page of it says which it takes"
+FOURIER = (
+    "it gives complex numbers; arrays are real: turns = 2 * np.pi * np.outer(k, n) / size, and "
+    "np.cos(turns) @ x and -np.sin(turns) @ x are its parts"
+)
 CASES = {
-    "return np.linalg.eigvalsh(x)": ("np.linalg.eigvalsh cannot be captured", OUTSIDE),
+    "return np.fft.rfft(x)": ("np.fft.rfft cannot be captured", FOURIER),
     "return np.lexsort(x)": ("np.lexsort cannot be captured", OUTSIDE),
     "return np.arctan2.accumulate(x)": ("np.arctan2.accumulate cannot be captured", OUTSIDE),
     "return np.nanpercentile(x, 3)": ("np.nanpercentile cannot be captured", OUTSIDE),
     "return x.softmax()": ("arrays have no 'softmax' here", "tile.nn.softmax(x)"),
     "return x.unsqueeze(0)": ("arrays have no 'unsqueeze' here", "np.expand_dims(x, axis)"),
     "return x.strides": ("arrays have no 'strides' here", "write it with functions of NumPy"),
-    "return np.linalg.eigvals(x)": ("np.linalg.eigvals cannot be captured", OUTSIDE),
+    "return np.linalg.eigvals(x)": (
+        "np.linalg.eigvals cannot be captured",
+        "np.linalg.eigvalsh(x), if the matrix is symmetric",
+    ),
     "return np.frompyfunc(abs, 1, 1)(x)": ("abs (vectorized) cannot be captured", OUTSIDE),
     "return x + None": (
         "elements of object stand in the function",

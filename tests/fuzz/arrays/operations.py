@@ -294,6 +294,10 @@ SYSTEMS = tuple(
     line.replace("A", _DOMINANT) for line in (
         "np.linalg.solve(A, {0})", "np.linalg.inv(A)", "np.linalg.slogdet(A)[1]",
         "np.linalg.det((A) / (2 * {0}.shape[0]))", "np.linalg.cholesky(A)", "np.linalg.qr(A)[1]",
+        "np.linalg.eigvalsh(A)", "np.linalg.svdvals(A)", "np.linalg.pinv(A)",
+        "np.linalg.lstsq(A, {0})[0]", "np.linalg.cond(A)", "np.linalg.norm(A, 2)",
+        "np.linalg.eigh(A)[0]", "np.linalg.svd(A)[1]", "np.linalg.matrix_rank(A)",
+        "np.polyfit(np.linspace(-1, 1, {0}.shape[0]), np.tanh(np.nan_to_num({0} * 1.0)), 1)",
     )
 )  # fmt: skip
 """Of matrices whose diagonals outweigh their rows: others lose digits that nobody can bound."""
@@ -316,6 +320,7 @@ SCATTERS = (
         "add.at(u, np.abs({1}) % {0}.shape[0], {0}[-1])",
         "add.at(u, (..., np.abs({1}) % {0}.shape[-1]), 2)",
         "add.at(u, (np.abs({1}) % {0}.shape[0], ..., 0), True)",
+        "fill_diagonal(u, {0}[-1])", "fill_diagonal(u, 2)",
         "subtract.at(u, -1 - np.abs({1}) % {0}.shape[0], -3)",
         "multiply.at(u, np.abs({1}) % {0}.shape[0], -1)",
         "maximum.at(u, np.abs({1}) % {0}.shape[0], {0}[0])",

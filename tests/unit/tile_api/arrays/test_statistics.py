@@ -108,7 +108,7 @@ def test_norms_of_vectors(ord, dtype):
         assert_agrees(lambda x: np.linalg.vector_norm(x, ord=ord, axis=(0, 2)), x)
 
 
-@pytest.mark.parametrize("ord", [None, "fro", 1, -1, np.inf, -np.inf])
+@pytest.mark.parametrize("ord", [None, "fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf])
 def test_norms_of_matrices(ord):
     for axis in ((0, 1), (2, 0)):
         for keepdims in (False, True):
@@ -144,6 +144,7 @@ def test_names_of_linalg(name):
 def test_every_function_is_met():
     others = {"cross", "matrix_power", "multi_dot"}  # of `decompositions`
     others |= {"solve", "inv", "det", "slogdet", "cholesky", "qr"}  # of `factorisations`
+    others |= {"eigh", "eigvalsh", "svd", "svdvals", "pinv", "lstsq", "matrix_rank", "cond"}
     assert set(PRODUCTS) | others == set(linear_algebra.LINALG)
     mine = {n for n, f in numpy_names.FUNCTIONS.items() if f.__module__ == statistics.__name__}
     assert mine == {
@@ -180,16 +181,16 @@ WRONG = {
         lambda x: np.convolve(x[0], x[1], "circular")
     ),
     "np.cov of 3 dimensions: there are two at most": lambda x: np.cov(x[None]),
-    "np.linalg.norm: the norm 2 of a matrix needs its singular values\n"
-    "hint: 'fro', 1, -1, np.inf and -np.inf do not; or call it outside": (
-        lambda x: np.linalg.norm(x, 2)
+    "np.linalg.norm: matrices have no norm 3\n"
+    "hint: there are 'fro', 'nuc', 1, -1, 2, -2, np.inf and -np.inf": (
+        lambda x: np.linalg.norm(x, 3)
     ),
     "np.linalg.norm: vectors have no norm 'fro'": lambda x: np.linalg.norm(x[0], "fro"),
     "np.linalg.norm is of vectors or matrices, not of 3 axes": (
         lambda x: np.linalg.norm(x[None], 1)
     ),
-    "np.linalg.eigvalsh cannot be captured\n"
-    "hint: write it with functions that can, or call it outside": lambda x: np.linalg.eigvalsh(x),
+    "np.linalg.eigvals cannot be captured\n"
+    "hint: np.linalg.eigvalsh(x), if the matrix is symmetric": lambda x: np.linalg.eigvals(x),
 }
 
 

@@ -35,7 +35,7 @@ class QRResult(NamedTuple):
     R: Any
 
 
-def _matrices(x: Any, name: str, *, is_square: bool = True) -> Any:
+def as_matrices(x: Any, name: str, *, is_square: bool = True) -> Any:
     """Return matrices of `float32` or `float64`, as NumPy computes with."""
     a: Any = lift(x)
     if a.ndim < 2:
@@ -112,10 +112,10 @@ def _solved(u: Any, b: Any) -> Any:
 
 def solve(a: Any, b: Any) -> Any:
     """`numpy.linalg.solve`: by elimination with pivots; not finite where `a` is singular."""
-    a, right = _matrices(a, "solve"), lift(b)
+    a, right = as_matrices(a, "solve"), lift(b)
     if right.ndim == 1:
         return solve(a, right[:, None])[..., 0]
-    right = _matrices(right, "solve", is_square=False)
+    right = as_matrices(right, "solve", is_square=False)
     n, columns = int(a.shape[-1]), int(right.shape[-1])
     if right.shape[-2] != n:
         raise ArrayShapeError(
@@ -131,13 +131,13 @@ def solve(a: Any, b: Any) -> Any:
 
 def inv(a: Any) -> Any:
     """`numpy.linalg.inv`: not finite where `a` is singular."""
-    a = _matrices(a, "inv")
+    a = as_matrices(a, "inv")
     return solve(a, eye(int(a.shape[-1]), dtype=str(a.dtype)))
 
 
 def slogdet(a: Any) -> SlogdetResult:
     """`numpy.linalg.slogdet`."""
-    a = _matrices(a, "slogdet")
+    a = as_matrices(a, "slogdet")
     n = int(a.shape[-1])
     if not n:
         none = a.sum((-1, -2))
@@ -150,7 +150,7 @@ def slogdet(a: Any) -> SlogdetResult:
 
 def det(a: Any) -> Any:
     """`numpy.linalg.det`."""
-    a = _matrices(a, "det")
+    a = as_matrices(a, "det")
     n = int(a.shape[-1])
     if not n:
         return a.sum((-1, -2)) + 1
@@ -160,7 +160,7 @@ def det(a: Any) -> Any:
 
 def cholesky(a: Any, /, *, upper: bool = False) -> Any:
     """`numpy.linalg.cholesky`: reads one triangle; NaN where `a` is not positive definite."""
-    a = _matrices(a, "cholesky")
+    a = as_matrices(a, "cholesky")
     if upper:
         return np.swapaxes(cholesky(np.swapaxes(a, -1, -2)), -1, -2)
     n = int(a.shape[-1])
@@ -182,7 +182,7 @@ def qr(a: Any, mode: str = "reduced") -> Any:
         raise UnknownArrayFunction(
             f"np.linalg.qr: no mode {mode!r} here", hint="'reduced', 'complete' and 'r' there are"
         )
-    a = _matrices(a, "qr", is_square=False)
+    a = as_matrices(a, "qr", is_square=False)
     m, n = map(int, a.shape[-2:])
     kept = m if mode == "complete" else min(m, n)
     rows: Any = arange(m)

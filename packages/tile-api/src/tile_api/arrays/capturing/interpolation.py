@@ -9,14 +9,17 @@ import numpy as np
 
 from tile_api.arrays.capturing.array import Array
 from tile_api.arrays.capturing.creation import zeros
+from tile_api.arrays.capturing.decompositions import vander
 from tile_api.arrays.capturing.elementwise import astype, lift, where
 from tile_api.arrays.capturing.folds import count_nonzero
 from tile_api.arrays.capturing.folds import sum as total
 from tile_api.arrays.capturing.indexing import take
 from tile_api.arrays.capturing.joins import concatenate, diff
+from tile_api.arrays.capturing.singular_values import lstsq
 from tile_api.arrays.capturing.sorting import argsort
 from tile_api.arrays.capturing.views import axis_of, expand_dims, moveaxis
 from tile_api.arrays.equations.expressions import index, walk
+from tile_api.arrays.equations.sizes import whole
 from tile_core.errors import ArrayShapeError, UnknownArrayFunction
 
 MOST_COMPARED = 64
@@ -177,6 +180,23 @@ def polyval(p: Any, x: Any) -> Array:
     for coefficient in p if isinstance(p, Array) else np.asarray(p):
         made = made * x + coefficient
     return lift(made)
+
+
+def polyfit(x: Any, y: Any, deg: Any, rcond: Any = None, full: bool = False, w: Any = None) -> Any:
+    """`numpy.polyfit`, by the singular values of the powers; there is no `cov`."""
+    at, wanted = lift(x) + 0.0, lift(y) + 0.0
+    if at.ndim != 1 or wanted.ndim not in (1, 2) or whole(at.size) != whole(wanted.shape[0]):
+        raise ArrayShapeError("np.polyfit takes a sequence x, and as many rows y")
+    powers: Any = vander(at, deg + 1)
+    if w is not None:
+        weights: Any = lift(w) + 0.0
+        powers = powers * weights[:, None]
+        wanted = wanted * (weights[:, None] if wanted.ndim == 2 else weights)
+    scale = np.sqrt((powers * powers).sum(0))
+    by = int(at.size) * np.finfo(str(at.dtype)).eps if rcond is None else rcond
+    found, *others = lstsq(powers / scale, wanted, by)
+    found = found / (scale[:, None] if wanted.ndim == 2 else scale)
+    return (found, *others, by) if full else found
 
 
 def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Array:

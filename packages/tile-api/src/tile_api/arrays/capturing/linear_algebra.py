@@ -14,6 +14,7 @@ from tile_api.arrays.capturing import (
     folds,
     joins,
     products,
+    singular_values,
     views,
 )
 from tile_api.arrays.capturing.array import Array
@@ -77,10 +78,14 @@ def matrix_norm(x: Any, *, keepdims: bool = False, ord: Any = "fro") -> Array:
 def _matrix_norm(a: Array, over: list[int], ord: Any, keepdims: bool) -> Array:
     if ord in (None, "fro"):
         return vector_norm(a, axis=over, keepdims=keepdims)
+    if ord in (2, -2, "nuc"):
+        s = singular_values.svdvals(views.moveaxis(a, over, (-2, -1)))
+        made = folds.sum(s, -1) if ord == "nuc" else s[..., 0 if ord == 2 else -1]
+        return views.expand_dims(made, over) if keepdims else made
     if ord not in (1, -1, np.inf, -np.inf):
         raise UnknownArrayFunction(
-            f"np.linalg.norm: the norm {ord!r} of a matrix needs its singular values",
-            hint="'fro', 1, -1, np.inf and -np.inf do not; or call it outside",
+            f"np.linalg.norm: matrices have no norm {ord!r}",
+            hint="there are 'fro', 'nuc', 1, -1, 2, -2, np.inf and -np.inf",
         )
     inner, outer = over if abs(ord) == 1 else over[::-1]
     sums = vector_norm(a, axis=inner, keepdims=True, ord=1)
@@ -100,6 +105,14 @@ LINALG: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "slogdet": factorisations.slogdet,
         "cholesky": factorisations.cholesky,
         "qr": factorisations.qr,
+        "eigh": singular_values.eigh,
+        "eigvalsh": singular_values.eigvalsh,
+        "svd": singular_values.svd,
+        "svdvals": singular_values.svdvals,
+        "pinv": singular_values.pinv,
+        "lstsq": singular_values.lstsq,
+        "matrix_rank": singular_values.matrix_rank,
+        "cond": singular_values.cond,
         "matmul": products.matmul,
         "matrix_power": decompositions.matrix_power,
         "multi_dot": decompositions.multi_dot,

@@ -54,7 +54,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         joins.column_stack, joins.append, joins.rot90, joins.diagonal, joins.diag, joins.diff,
         joins.pad, indexing.take, indexing.take_along_axis, indexing.ix_, indexing.select,
         indexing.choose, item_assignment.copyto, putting.put, putting.put_along_axis,
-        putting.putmask, putting.place,
+        putting.putmask, putting.place, putting.fill_diagonal,
         folds.sum, folds.prod, folds.max, folds.min, folds.mean, folds.var,
         folds.std, folds.any, folds.all, folds.argmax, folds.argmin, folds.ptp, folds.nanargmax,
         folds.nanargmin, folds.count_nonzero, folds.average, products.matmul, products.einsum,
@@ -70,6 +70,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         statistics.corrcoef, statistics.convolve, statistics.correlate,
         interpolation.searchsorted, interpolation.digitize, interpolation.interp,
         interpolation.trapezoid, interpolation.gradient, interpolation.polyval,
+        interpolation.polyfit,
         interpolation.piecewise, histograms.histogram, histograms.histogram2d,
         joins.block, products.kron, statistics.nanmedian,
         decompositions.sinc, decompositions.unwrap, decompositions.cross, decompositions.vander,
@@ -137,7 +138,7 @@ _SIZED_BY_DATA = frozenset(
 )  # fmt: skip
 """Functions whose results are as large as elements say."""
 _WRITING = frozenset(
-    {"itemset", "setflags", "fill_diagonal"}
+    {"itemset", "setflags"}
 )  # fmt: skip
 _MODULES = ("numpy", "numpy.linalg", "numpy.lib.stride_tricks")
 _OTHERWISE: Mapping[str, str] = {
@@ -149,6 +150,13 @@ _OTHERWISE: Mapping[str, str] = {
     "view": "x.reshape(...), or x.astype(...)",
     "real": "arrays are real",
     "apply_along_axis": "functions of NumPy take an axis",
+    "eig": "np.linalg.eigh(x), if the matrix is symmetric",
+    "eigvals": "np.linalg.eigvalsh(x), if the matrix is symmetric",
+    **dict.fromkeys(
+        ("fft", "ifft", "rfft", "irfft", "fft2", "ifft2", "rfft2", "irfft2", "fftn", "ifftn"),
+        "it gives complex numbers; arrays are real: turns = 2 * np.pi * np.outer(k, n) / size, "
+        "and np.cos(turns) @ x and -np.sin(turns) @ x are its parts",
+    ),
     "dim": "x.ndim",
     "at": "np.add, subtract, multiply, maximum and minimum have `at`",
     "device": "leave it out: what a function makes is computed where its kernels run",

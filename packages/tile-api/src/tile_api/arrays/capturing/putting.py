@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from typing import Any
 
 from tile_api.arrays.capturing.accumulations import cumsum
@@ -62,6 +63,28 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
     number: Any = cumsum(flat) - 1
     made = where(flat, take(given, number, mode="wrap"), reshape(old, -1))
     replace(old, reshape(made, old.shape), calling_span())
+
+
+def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
+    """`numpy.fill_diagonal`: an element of the repeated values, or a number; not from a new top."""
+    old = written_to(a, "np.fill_diagonal")
+    if old.ndim < 2 or (old.ndim > 2 and len({*old.shape}) > 1):
+        raise ArrayShapeError(
+            f"np.fill_diagonal: {old.ndim} dimensions, which have no diagonal",
+            hint="two dimensions, or more of one size",
+        )
+    if wrap and old.ndim == 2 and old.shape[0] > old.shape[1] + 1:
+        raise ArrayShapeError(
+            "np.fill_diagonal: wrap=True begins the diagonal of a tall matrix anew",
+            hint="leave it out, or fill blocks of rows",
+        )
+    size = builtins.min(old.shape)
+    values = reshape(lift(val), -1)
+    if not size or not values.size:
+        return
+    at = arange(size)
+    chosen = (at,) * old.ndim
+    replace(old, assigned(old, chosen, resize(values, (size,))), calling_span())
 
 
 def _mask(x: Array, mask: Any, what: str) -> Array:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from tile_api.arrays.capturing import decompositions, factorisations, views
+from tile_api.arrays.capturing import decompositions, factorisations, singular_values, views
 from tile_api.arrays.capturing.torch_elements import floats_only
 
 
@@ -43,6 +43,18 @@ _inv, _det, _slogdet = (
 )
 
 
+_eigh, _eigvalsh, _svdvals, _pinv, _rank, _cond = (
+    _of_floats(getattr(singular_values, name), f"linalg.{name}")
+    for name in ("eigh", "eigvalsh", "svdvals", "pinv", "matrix_rank", "cond")
+)
+
+
+def svd(A: Any, full_matrices: bool = True) -> Any:
+    """`torch.linalg.svd`."""
+    floats_only("linalg.svd", A)
+    return singular_values.svd(A, full_matrices)
+
+
 def cholesky(A: Any, upper: bool = False) -> Any:
     """`torch.linalg.cholesky`."""
     floats_only("linalg.cholesky", A)
@@ -57,6 +69,9 @@ FACTORISATIONS: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "linalg_slogdet": _slogdet, "slogdet": _slogdet,
         "linalg_cholesky": cholesky, "cholesky": cholesky,
         "linalg_qr": qr,
+        "linalg_eigh": _eigh, "linalg_eigvalsh": _eigvalsh,
+        "linalg_svd": svd, "linalg_svdvals": _svdvals, "linalg_pinv": _pinv, "pinverse": _pinv,
+        "linalg_matrix_rank": _rank, "linalg_cond": _cond,
         "linalg_matrix_power": decompositions.matrix_power,
         "matrix_power": decompositions.matrix_power,
     }
