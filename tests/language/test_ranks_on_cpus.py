@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tile_api as tile
+import tile_launch
 from support import rank_kernels, ranks_in_one
 from support.example_files import load
 from support.rank_processes import run_in_processes
@@ -49,3 +50,18 @@ def test_products_read_and_write_the_memory_of_other_ranks():
     assert str(gather.guards()).startswith("no guards")
     scatter = load("ranks/gemm_scatter").gemm_scatter(2, 128, 128, 128)
     assert "dst=sums[owner, rank, " in scatter.ir("planned")
+
+
+def test_kernels_out_of_bundles_run_on_ranks(tmp_path):
+    example = load("ranks/gather_gemm")
+    example.gather_gemm(2, 20, 24, 40).save(tmp_path / "gather.tile")
+    kernel = tile_launch.load(tmp_path / "gather.tile")
+    a, b, rows, columns = example.parts(2, 20, 24, 40)
+
+    def main(ranks):
+        A, c = ranks.zeros((20, 40)), np.full((2, 20, 24), np.nan, "float32")
+        A.local[:] = rows[ranks.rank]
+        kernel(A=A, B=columns[ranks.rank].copy(), C=c)
+        return c.reshape(40, 24)
+
+    np.testing.assert_array_equal(np.concatenate(tile.ranks.in_threads(2, main), axis=1), a @ b)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 
@@ -9,9 +10,23 @@ import numpy as np
 import pytest
 
 import tile_api as tile
+import tile_api.language as T
 from support.rank_processes import run_in_processes
-from support.rank_programs import HANDED_ON, compiled, handed_on, interrupted, killed_inside
-from tile_core.errors import ArgumentTypeError, RankLost, RankMismatch, RankTimeout
+from support.rank_programs import (
+    HANDED_ON,
+    compiled,
+    handed_on,
+    in_a_part,
+    interrupted,
+    killed_inside,
+)
+from tile_core.errors import (
+    ArgumentTypeError,
+    DeviceAssertError,
+    RankLost,
+    RankMismatch,
+    RankTimeout,
+)
 from tile_core.ir.parser import parse_kernel
 from tile_core.ops.operator_table import OPERATORS
 
@@ -68,7 +83,9 @@ def test_a_signal_that_never_comes():
 
 
 def test_a_rank_that_is_killed_in_a_kernel(tmp_path):
+    names = set(os.listdir("/dev/shm"))
     lost, code = run_in_processes(tmp_path, 2, killed_inside, MISSING, timeout=60)
+    assert not [name for name in set(os.listdir("/dev/shm")) - names if "tile" in name]
     assert lost.startswith("[TL6102] rank 1 is lost: process ")
     assert "note: rank 0 waited for signal 2 to come to 2" in lost
     assert code == -signal.SIGKILL
@@ -143,3 +160,46 @@ def test_an_interrupt_ends_a_wait(tmp_path):
     first, second = run_in_processes(tmp_path, 2, interrupted, MISSING, timeout=60)
     assert first.startswith("[TL6102] rank 1 stopped: KeyboardInterrupt\n")
     assert second == "interrupted"
+
+
+def test_an_assertion_that_fails_inside_ends_all():
+    @T.prim_func
+    def kernel(X: T.Tensor((4,), "int32"), F: T.Signals((1,))):
+        with T.Kernel(1):
+            T.device_assert(X[0] == 0, "no zero")
+            T.signal(F.at((T.rank() + 1) % T.ranks())[0])
+            T.wait_signal(F[0])
+
+    compiled_kernel = tile.compile(kernel, target="cpu")
+
+    def main(ranks):
+        with pytest.raises(RankLost if ranks.rank else DeviceAssertError) as caught:
+            compiled_kernel(np.full(4, ranks.rank == 0, "int32"), ranks.signals(1))
+        return caught.value.message
+
+    told = "device assertion failed: no zero"
+    assert tile.ranks.in_threads(2, main) == [told, f"rank 0 stopped: DeviceAssertError: {told}"]
+
+
+def test_the_line_of_a_wait_that_was_in_vain():
+    @T.prim_func
+    def kernel(F: T.Signals((1,))):
+        with T.Kernel(3) as bx:
+            for _ in T.serial(2):
+                if bx == 1:
+                    T.wait_signal(F[0])
+
+    compiled_kernel = tile.compile(kernel, target="cpu")
+
+    def main(ranks):
+        with pytest.raises(RankTimeout) as caught:
+            compiled_kernel(ranks.signals(1))
+        return str(caught.value)
+
+    (text,) = tile.ranks.in_threads(1, main, timeout=0.1)
+    assert text.startswith("[TL6103] rank 0 has waited 0.1 s for signal 0 to come to 1\n")
+    assert "T.wait_signal(F[0])\n" in text
+
+
+def test_a_group_of_some_processes(tmp_path):
+    assert run_in_processes(tmp_path, 3, in_a_part, by_torch=True) == [None, [4, 8], [4, 8]]

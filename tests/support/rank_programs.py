@@ -139,6 +139,23 @@ def interrupted(ranks, text):
         return "interrupted"
 
 
+def in_a_part(ranks):
+    """Let processes 1 and 2 be ranks of a group of their own, beside that of all."""
+    import torch.distributed as dist
+
+    group = dist.new_group([1, 2])
+    found = None
+    if ranks.rank:
+        part = tile.ranks.join(group)
+        assert (part.rank, part.size) == (ranks.rank - 1, 2)
+        x = part.zeros(4, "int32")
+        x.local[:] = ranks.rank
+        part.barrier()
+        found = x.everyone.sum(1).tolist()
+    ranks.barrier()
+    return found
+
+
 def rank_part(ranks, name, args, position):
     """Launch a kernel of `rank_kernels` three times on what this rank has; return a result."""
     kernel = getattr(rank_kernels, name)

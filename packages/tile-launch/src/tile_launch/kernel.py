@@ -12,6 +12,7 @@ from tile_launch.keyword_arguments import in_order
 from tile_launch.manifest import Manifest
 from tile_launch.manifest_json import text_of_manifest
 from tile_launch.native.library import installed_library
+from tile_launch.rank_calls import FILLED_IN, LoadedRankCalls, is_across_ranks
 
 
 class LoadedKernel:
@@ -33,9 +34,12 @@ class LoadedKernel:
         positions = range(len(manifest.parameters))
         inputs = tuple(p for p in positions if p not in manifest.outputs)
         self._inputs, self._device = inputs, manifest.machine.family
-        self._calls = CheckedCalls(
-            Signature(manifest, inputs), manifest, executable, self._device, installed_library
-        )
+        checks, device = Signature(manifest, inputs), self._device
+        self._calls = CheckedCalls(checks, manifest, executable, device, installed_library)
+        if is_across_ranks(manifest):
+            self._inputs = inputs[: -len(FILLED_IN)]
+            self._calls = LoadedRankCalls(checks, manifest, executable, device, installed_library)
+            self._calls.code = code
 
     @property
     def name(self) -> str:
