@@ -85,8 +85,11 @@ MISTAKES = (
     Mistake("no barrier before reading", "exchanged",
             "T.barrier_ranks(F)\n            T.copy(W.at", "T.copy(W.at", "W"),
     Mistake("no barrier before writing again", "exchanged",
-            "row)\n            T.barrier_ranks(F)\n        T.copy(row, Y)",
-            "row)\n        T.copy(row, Y)", "W"),
+            "row)\n            T.barrier_ranks(F)\n        T.copy(row, Y",
+            "row)\n        T.copy(row, Y", "W"),
+    Mistake("blocks that share a slot", "exchanged",
+            "T.barrier_ranks(F)\n            T.copy(W.at",
+            "T.barrier_ranks(F, 0)\n            T.copy(W.at", "W"),
     Mistake("a put instead of an addition", "added_up", "T.atomic_add(W.at(0)[:], row)",
             "T.copy(row, W.at(0)[:])", "T.copy(row, W.at(0)[:])"),
 )  # fmt: skip

@@ -132,18 +132,18 @@ def exchanged(
     X: T.Tensor((K,), "float32"),
     Y: T.Tensor((K,), "float32"),
     W: T.Symmetric((K,), "float32"),
-    F: T.Signals((1,)),
+    F: T.Signals((2,)),
 ):
     """Y = 3 times around by one rank: each round between two barriers of all ranks."""
-    with T.Kernel(1, threads=32):
-        row = T.alloc_fragment((K,), "float32")
-        T.copy(X, row)
+    with T.Kernel(2, threads=32) as bx:
+        row = T.alloc_fragment((K // 2,), "float32")
+        T.copy(X[bx * (K // 2)], row)
         for _ in T.serial(3):
-            T.copy(row, W)
+            T.copy(row, W[bx * (K // 2)])
             T.barrier_ranks(F)
-            T.copy(W.at((T.rank() + 1) % T.ranks()), row)
+            T.copy(W.at((T.rank() + 1) % T.ranks())[bx * (K // 2)], row)
             T.barrier_ranks(F)
-        T.copy(row, Y)
+        T.copy(row, Y[bx * (K // 2)])
 
 
 @T.prim_func
