@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import pytest
 
 from support.rank_processes import run_in_processes
@@ -44,3 +47,13 @@ def test_other_machines_are_refused(monkeypatch):
     monkeypatch.setattr(rendezvous, "this_machine", lambda: next(names))
     with pytest.raises(RankError, match="run on different machines"):
         in_threads(2, lambda ranks: None)
+
+
+def test_tensors_and_signals_stay_where_they_are():
+    def main(ranks):
+        for one in (ranks.zeros(2), ranks.signals(1)):
+            for travel in (pickle.dumps, copy.deepcopy):
+                with pytest.raises(RankError, match="cannot be copied, nor sent"):
+                    travel(one)
+
+    in_threads(1, main)

@@ -11,6 +11,7 @@ from support import rank_kernels, ranks_in_one
 from support.example_files import load
 from support.rank_processes import run_in_processes
 from support.rank_programs import rank_part
+from tile_core.errors import UnsupportedOnTarget
 
 NAMES = [
     "gather_by_pull",
@@ -65,3 +66,15 @@ def test_kernels_out_of_bundles_run_on_ranks(tmp_path):
         return c.reshape(40, 24)
 
     np.testing.assert_array_equal(np.concatenate(tile.ranks.in_threads(2, main), axis=1), a @ b)
+
+
+@pytest.mark.parametrize("target", ["interpret", "cuda:sm_80@sim"])
+def test_other_targets_run_all_ranks_in_one_process(target):
+    kernel = tile.compile(rank_kernels.exchanged, target=target)
+
+    def main(ranks):
+        x = np.zeros(rank_kernels.K, "float32")
+        kernel(x, x.copy(), ranks.zeros(rank_kernels.K), ranks.signals(1))
+
+    with pytest.raises(UnsupportedOnTarget, match=r"run kernels for 'cpu', and this one is for"):
+        tile.ranks.in_threads(2, main)

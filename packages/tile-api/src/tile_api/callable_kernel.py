@@ -44,7 +44,7 @@ class CallableKernel:
         self._device = built.target.kind
         if built.runs_on_host:
             self._device = "cpu"
-        self._launch = launcher_of(self._kernel, built.executable, self._device)
+        self._launch = launcher_of(self._kernel, built.executable, self._device, str(built.target))
         self.prim_func = source_function
         self.latency: float | None = None
         self.ref_latency: float | None = None

@@ -6,14 +6,33 @@ from collections.abc import Callable
 from typing import Any
 
 from tile_api.launching import Launcher
+from tile_core.errors import UnsupportedOnTarget
 from tile_core.ir.printer import print_kernel
 from tile_core.ir.ranks import rank_parameters
 from tile_core.ir.stmt import Kernel
 from tile_launch.rank_calls import FILLED_IN, RankCalls
+from tile_launch.ranks.symmetric import Signals, SymmetricTensor
+
+HOST = "cpu"
+"""The kind of targets whose kernels share memory with those of other processes."""
 
 
 class RankLauncher(RankCalls, Launcher):
     """Calls one rank's part of a kernel, when all ranks have come to call theirs."""
+
+    target = HOST
+
+    def __call__(self, *args: Any) -> Any:
+        """Run on a rank, as `RankCalls` does, what was compiled for this processor."""
+        shares = any(isinstance(a, (SymmetricTensor, Signals)) for a in args)
+        if shares and (self.target.partition(":")[0] != HOST or "@" in self.target):
+            raise UnsupportedOnTarget(
+                f"{self.kernel.name}: ranks that share memory run kernels for {HOST!r}, and this one is "
+                f"for {self.target!r}",
+                hint="compile it for them, or run all ranks in one process: "
+                "tile.compile(tile.ranks_as_blocks(kernel), target='interpret')",
+            )
+        return super().__call__(*args)
 
     @property
     def input_names(self) -> list[str]:
@@ -26,7 +45,12 @@ class RankLauncher(RankCalls, Launcher):
         return print_kernel(self.kernel).encode()
 
 
-def launcher_of(kernel: Kernel, executable: Callable[..., Any], device: str) -> Launcher:
+def launcher_of(
+    kernel: Kernel, executable: Callable[..., Any], device: str, target: str
+) -> Launcher:
     """Return what calls a kernel, which runs on every rank of a group or does not."""
-    kind = Launcher if rank_parameters(kernel) is None else RankLauncher
-    return kind(kernel, executable, device)
+    if rank_parameters(kernel) is None:
+        return Launcher(kernel, executable, device)
+    made = RankLauncher(kernel, executable, device)
+    made.target = target
+    return made

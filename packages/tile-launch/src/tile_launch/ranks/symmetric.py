@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tile_launch.errors import RankError
 from tile_launch.ranks.segments import Mapping
 from tile_launch.ranks.signal_header import LINE
 
@@ -42,6 +43,10 @@ class SymmetricTensor:
         """Return the copy of a rank: its memory, not a copy of it."""
         return self.everyone[rank]
 
+    def __reduce__(self) -> Any:
+        """Refuse to travel: a copy elsewhere would be no rank's."""
+        raise _no_copies("a symmetric tensor")
+
     def __repr__(self) -> str:
         return f"<symmetric tensor {self.told} of {self.ranks!r}>"
 
@@ -71,8 +76,19 @@ class Signals:
         """The counters of this rank."""
         return self.everyone[self.ranks.rank]
 
+    def __reduce__(self) -> Any:
+        """Refuse to travel: a copy elsewhere would be no rank's."""
+        raise _no_copies("signals")
+
     def __repr__(self) -> str:
         return f"<{self.told} of {self.ranks!r}>"
+
+
+def _no_copies(what: str) -> RankError:
+    return RankError(
+        f"{what} cannot be copied, nor sent to another process",
+        hint="let each rank make its own, ranks.zeros(...); of a tensor, copy x.local",
+    )
 
 
 class _Memory:
