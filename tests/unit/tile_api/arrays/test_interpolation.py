@@ -102,7 +102,8 @@ def test_every_function_is_met():
         f.__name__ for f in numpy_names.FUNCTIONS.values() if f.__module__ == interpolation.__name__
     }
     assert mine == {
-        "searchsorted", "digitize", "interp", "trapezoid", "gradient", "polyval", "polyfit", "piecewise",
+        "searchsorted", "digitize", "interp", "trapezoid", "gradient", "polyval", "polyfit",
+        "piecewise",
     }  # fmt: skip
 
 

@@ -83,6 +83,9 @@ np.put_along_axis(u, np.argsort(u, -1), np.arange(5), -1); np.put_along_axis(u, 
 np.putmask(u, u > 0, v); np.putmask(u, x, [2.5]); np.putmask(u[1], v > 0, x[0, :2])
 np.place(u, u > 0, v); np.place(u, x.T, [1.5, 2]); np.place(u[:, 1], k > 0, [9])
 np.putmask(u, x, []); np.putmask(u, x.T, 5)
+np.add(u, v, out=u); np.abs(x, u); np.clip(u, 0, 2, out=u); np.multiply(u[1:], 2, out=u[1:])
+np.sum(x, 0, out=u[0]); np.maximum.accumulate(u, 1, out=u); z = np.negative(u, out=u); z[0] = 3
+np.add(u, 1, out=u[::-1]); np.cumsum(x, 1, out=u); np.matmul(x, x.T @ x, out=u)
 np.fill_diagonal(u, 7); np.fill_diagonal(u[1:], [1, 2]); np.fill_diagonal(u[:, 1:], v)
 u = u[:0]; np.put(u, k[:0], 1); np.putmask(u, u > 0, 1); np.place(u, u > 0, 1)
 """.strip().splitlines()
@@ -136,6 +139,9 @@ def test_random_assignments_views_and_names(seed) -> None:
         ("u[0] = np.ones(4)", ArrayShapeError, "do not fit"),
         ("u[0] = x", ArrayShapeError, r"a value of shape \(4, 5\) for elements of shape \(5,\)"),
         ("u[0] = 2**40", UnknownArrayFunction, "out of bounds for int32"),
+        ("np.add(u, 1, out=x)", ImmutableArray, "np.add is to write into `out`"),
+        ("w = np.ones(u.shape, int); np.add(u, 0.5, out=w)", UnknownArrayFunction, "and `out` has"),
+        ("np.sum(u, 0, out=u[0, :3])", ArrayShapeError, "do not fit: x1=5 and 3"),
         ("np.fill_diagonal(u[0], 1)", ArrayShapeError, "1 dimensions, which have no diagonal"),
         ("np.place(u, v > 0, 1)", ArrayShapeError, "a mask of 5 elements for 20"),
         ("np.place(u, u > 0, [])", ArrayShapeError, "no values"),

@@ -140,7 +140,9 @@ def test_polynomials_are_fitted() -> None:
 
     def function(x, y, w):
         found, *others = np.polyfit(x, y[:, 0], 2, full=True)
-        return found, np.polyfit(x, y, 3, w=w), *others[:3]
+        of_one, of_two = np.polyfit(x, y[:, 0], 1, cov=True)[1], np.polyfit(x, y, 1, cov=True)[1]
+        plain = np.polyfit(x, y[:, 0], 1, w=w, cov="unscaled")[1]
+        return found, np.polyfit(x, y, 3, w=w), of_one, of_two, plain, *others[:3]
 
     for mine, right in zip(
         Function(function, target="interpret")(x, y, w), function(x, y, w), strict=True
@@ -183,6 +185,7 @@ def test_names_of_torch() -> None:
         (lambda a: np.linalg.lstsq(a, a[0, :2]), ArrayShapeError, "2 rows for a matrix of 3"),
         (lambda a: np.linalg.lstsq(a[:0], a[:0, 0]), ArrayShapeError, "without elements"),
         (lambda a: np.linalg.lstsq(a[None], a), ArrayShapeError, "is of one matrix"),
+        (lambda a: np.polyfit(a[0], a[0], 2, cov=True), ArrayShapeError, "tell no covariance of 3"),
         (lambda a: np.polyfit(a[0], a[:2, 0], 1), ArrayShapeError, "takes a sequence x"),
     ],
 )

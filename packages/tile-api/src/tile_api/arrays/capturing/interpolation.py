@@ -182,21 +182,36 @@ def polyval(p: Any, x: Any) -> Array:
     return lift(made)
 
 
-def polyfit(x: Any, y: Any, deg: Any, rcond: Any = None, full: bool = False, w: Any = None) -> Any:
-    """`numpy.polyfit`, by the singular values of the powers; there is no `cov`."""
+def polyfit(
+    x: Any, y: Any, deg: Any, rcond: Any = None, full: bool = False, w: Any = None,
+    cov: bool | str = False,
+) -> Any:  # fmt: skip
+    """`numpy.polyfit`, by the singular values of the powers."""
     at, wanted = lift(x) + 0.0, lift(y) + 0.0
     if at.ndim != 1 or wanted.ndim not in (1, 2) or whole(at.size) != whole(wanted.shape[0]):
         raise ArrayShapeError("np.polyfit takes a sequence x, and as many rows y")
+    size, is_one = int(at.size), wanted.ndim == 1
     powers: Any = vander(at, deg + 1)
     if w is not None:
         weights: Any = lift(w) + 0.0
         powers = powers * weights[:, None]
-        wanted = wanted * (weights[:, None] if wanted.ndim == 2 else weights)
+        wanted = wanted * (weights if is_one else weights[:, None])
     scale = np.sqrt((powers * powers).sum(0))
-    by = int(at.size) * np.finfo(str(at.dtype)).eps if rcond is None else rcond
-    found, *others = lstsq(powers / scale, wanted, by)
-    found = found / (scale[:, None] if wanted.ndim == 2 else scale)
-    return (found, *others, by) if full else found
+    powers = powers / scale
+    by = size * np.finfo(str(at.dtype)).eps if rcond is None else rcond
+    found, *others = lstsq(powers, wanted, by)
+    found = found / (scale if is_one else scale[:, None])
+    if full:
+        return found, *others, by
+    if not cov:
+        return found
+    spread = np.linalg.inv(powers.T @ powers) / np.outer(scale, scale)
+    if cov != "unscaled":
+        if size <= deg + 1:
+            raise ArrayShapeError(f"np.polyfit: {size} points tell no covariance of {deg + 1}")
+        by = others[0] / (size - deg - 1)
+        return found, spread * by[0] if is_one else spread[:, :, None] * by
+    return found, spread if is_one else spread[:, :, None]
 
 
 def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Array:

@@ -105,6 +105,11 @@ def written_to(a: Any, what: str) -> Array:
     return old
 
 
+def is_made(x: Array) -> bool:
+    """Tell whether the function has made an array: it is no argument, and no view of one."""
+    return _whole_of(x.usable()).name is None
+
+
 def refuse_argument(x: Array, what: str, hint: str) -> None:
     """Raise the error of what writes into an argument, or a view of one."""
     name = _whole_of(x).name

@@ -175,11 +175,9 @@ _EMPTY: Mapping[str, Any] = {"order": "C", "casting": "same_kind", "subok": True
 def call_ufunc(ufunc: Any, method: str, inputs: Sequence[Any], keywords: dict[str, Any]) -> Any:
     """Return what a ufunc, or its `reduce` or `outer`, gives."""
     name = _ALIASES.get(ufunc.__name__, ufunc.__name__)
-    if any(x is not None for x in keywords.pop("out", None) or ()):
-        raise ImmutableArray(
-            f"np.{name} is to write into `out`: arrays are values here",
-            hint=f"use what it returns: y = np.{name}(...)",
-        )
+    out = _out_of(keywords.pop("out", None), name)
+    if out is not None:
+        return _stored(out, call_ufunc(ufunc, method, inputs, keywords), name)
     if method == "reduce" and name in _REDUCED:
         keywords = {k: v for k, v in keywords.items() if v is not None or k == "axis"}
         keywords.setdefault("axis", 0)
@@ -268,17 +266,14 @@ def method(array: Array, name: str) -> Callable[..., Any]:
 
 def _called(known: Callable[..., Any], name: str, args: Sequence[Any], keywords: Any) -> Any:
     """Call what stands for a function of NumPy; no keyword is ignored."""
-    args, keywords = present(tuple(args)), present(dict(keywords))
+    args, keywords, out = present(tuple(args)), present(dict(keywords)), None
     accepted = inspect.signature(known).parameters
     kept = {}
     for key, value in keywords.items():
         if key in accepted:
             kept[key] = value
         elif key == "out" and value is not None:
-            raise ImmutableArray(
-                f"np.{name} is to write into `out`: arrays are values here",
-                hint=f"use what it returns: y = np.{name}(...)",
-            )
+            out = _out_of(value, name)
         elif key not in ("out", *_EMPTY) or value not in (None, _EMPTY.get(key)):
             raise _keyword(name, key, accepted)
     try:
@@ -287,7 +282,34 @@ def _called(known: Callable[..., Any], name: str, args: Sequence[Any], keywords:
         raise UnknownArrayFunction(f"np.{name}: {error}") from error
     zero_dimensional.along_all(name, bound)
     made = _applied(known, f"np.{name}", bound.args, bound.kwargs)
+    if out is not None:
+        return _stored(out, made, name)
     return augmented_assignment.viewing(name, args[0] if args else None, made)
+
+
+def _out_of(given: Any, name: str) -> Array | None:
+    """Return the array that a function is to write into: one that the function has made."""
+    out = given if isinstance(given, tuple) else (given,)
+    if all(x is None for x in out):
+        return None
+    if len(out) == 1 and isinstance(out[0], Array) and item_assignment.is_made(out[0]):
+        return out[0]
+    raise ImmutableArray(
+        f"np.{name} is to write into `out`: arrays are values here",
+        hint=f"use what it returns: y = np.{name}(...); or give what the function has made",
+    )
+
+
+def _stored(out: Array, made: Any, name: str) -> Array:
+    """Return the array that is written into, as it is then."""
+    kind = lift(made).dtype
+    if not np.can_cast(kind.numpy(), out.dtype.numpy(), "same_kind"):
+        raise UnknownArrayFunction(
+            f"np.{name} gives {kind}, and `out` has elements of {out.dtype}",
+            hint=f'let `out` be of "{kind}"',
+        )
+    _applied(item_assignment.copyto, f"np.{name}(..., out=...)", (out, made), {})
+    return out
 
 
 def _applied(
