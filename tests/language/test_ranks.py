@@ -91,6 +91,24 @@ def test_regions_and_elements_that_are_printed():
         made.source(tier="developer")
 
 
+def test_blocks_of_a_cluster_know_what_each_of_them_knew():
+    @T.prim_func
+    def kernel(A: T.Symmetric((2,), "int32"), B: T.Tensor((2,), "int32"), F: T.Signals((1,))):
+        with T.Kernel(2, threads=32, cluster_dims=2) as bx:
+            after = (T.rank() + 1) % T.ranks()
+            A.at(after)[bx] = bx + 10 * T.rank()
+            T.cluster_sync()
+            if bx == 0:
+                T.signal(F.at(after)[0])
+                T.wait_signal(F[0])
+            T.cluster_sync()
+            B[bx] = A[1 - bx]
+
+    a, b = (np.zeros((3, 2), "int32") for _ in range(2))
+    tile.compile(tile.ranks_as_blocks(kernel), target="interpret")(a, b)
+    np.testing.assert_array_equal(b, [[21, 20], [1, 0], [11, 10]])
+
+
 def test_waits_that_take_what_they_waited_for():
     @T.prim_func
     def kernel(F: T.Signals((2,)), A: T.Symmetric((1,), "int32"), B: T.Tensor((4,), "int32")):

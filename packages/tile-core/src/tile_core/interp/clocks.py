@@ -7,6 +7,7 @@ conflict as `tile_core.interp.races` says.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -93,6 +94,13 @@ class Clocks:
     def acquire(self, party: int, known: Array) -> None:
         """Let a block know what others knew."""
         np.maximum(self.times[party], known, out=self.times[party])
+
+    def meet(self, parties: Sequence[int]) -> None:
+        """Let blocks know all that any of them knew: they have waited for each other."""
+        known = self.times[parties].max(axis=0)
+        for party in parties:
+            self.times[party] = known
+            self.times[party, party] += 1
 
     def meet_all(self, party: int) -> None:
         """Let a block know of all: an acquiring atomic, whoever released."""

@@ -132,6 +132,9 @@ class Cluster:
             epoch = next_epoch()
             for block in self.blocks.values():
                 block.epoch = block.thread_epoch = epoch
+            clocks = next(iter(self.blocks.values())).machine.clocks
+            if clocks is not None:
+                clocks.meet([block.number for block in self.blocks.values()])
         return mine
 
 
