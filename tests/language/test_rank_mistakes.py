@@ -160,6 +160,35 @@ def test_races_of_two_launches_of_different_ranks():
         interpret(traced(1), [np.zeros((3, 4), "int32") for _ in range(2)])
 
 
+@pytest.mark.parametrize("resident", [1, 2, 0])
+def test_blocks_that_wait_for_later_ones_of_their_rank(resident):
+    """Where blocks of a rank run one after the other, the first waits for ever."""
+    import numpy as np
+
+    import tile_api as tile
+    import tile_api.language as T
+
+    def traced(waits, signals):
+        @T.prim_func
+        def kernel(F: T.Signals((1,)), A: T.Symmetric((4,), "int32")):
+            with T.Kernel(2, threads=32) as bx:
+                if bx == waits:
+                    T.wait_signal(F[0])
+                    T.clear(A)
+                if bx == signals:
+                    T.signal(F.at((T.rank() + 1) % T.ranks())[0])
+
+        return tile.ranks_as_blocks(kernel).kernel
+
+    options = InterpretOptions(resident=resident)
+    interpret(traced(1, 0), [np.zeros((3, 4), "int32")], options=options)
+    if resident == 1:
+        with pytest.raises(Deadlock, match="block 0 of rank 0 waits"):
+            interpret(traced(0, 1), [np.zeros((3, 4), "int32")], options=options)
+    else:
+        interpret(traced(0, 1), [np.zeros((3, 4), "int32")], options=options)
+
+
 @pytest.mark.parametrize(
     ("signals", "wait", "ordered"),
     [

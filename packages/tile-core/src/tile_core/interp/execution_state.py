@@ -38,6 +38,9 @@ class InterpretOptions:
         Of the random order.
     check_races, check_uninitialised
         Report unsynchronised sharing, and reads of elements that nothing has written.
+    resident
+        How many blocks of each rank run at a time, those in front of the grid first; 0: all. What
+        waits for a block that cannot begin is a deadlock.
     outputs_undefined
         Treat the parameters in `Kernel.outputs` as undefined until written.
     spin_limit
@@ -54,6 +57,7 @@ class InterpretOptions:
 
     block_order: str = "forward"
     seed: int = 0
+    resident: int = 0
     check_races: bool = True
     check_uninitialised: bool = True
     outputs_undefined: bool = True

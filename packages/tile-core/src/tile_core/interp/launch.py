@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -90,6 +90,7 @@ class _Running:
     program: Iterator[Event]
     event: Event | None = None
     done: bool = False
+    place: int = 0  # its number in the grid
 
 
 def _launch(launch: Launch, host: Lanes) -> None:
@@ -108,17 +109,16 @@ def _launch(launch: Launch, host: Lanes) -> None:
     epoch = machine.next_epoch()
     explicit = is_thread_program(launch) or goes_apart(launch)
     clusters: dict[tuple[int, ...], Cluster] = {}
-    waiting = []
-    first = 0
-    if machine.clocks is not None:
-        first = machine.clocks.begin(math.prod(grid), grid[-1] if spans_ranks(launch) else 1)
-    for number in _order(math.prod(grid), machine.options):
+    ranks = grid[-1] if spans_ranks(launch) else 1
+    first = 0 if machine.clocks is None else machine.clocks.begin(math.prod(grid), ranks)
+
+    def begin(number: int) -> _Running:
         running = _start(launch, host, number, grid, epoch, explicit, clusters)
         running.block.number += first
         _advance(running)
-        if not running.done:
-            waiting.append(running)
-    _finish(waiting, math.prod(grid), machine)
+        return running
+
+    _finish(_Queue(_order(math.prod(grid), machine.options), ranks, begin), machine)
 
 
 def _mark_contended(root: Stmt, machine: InterpreterState) -> None:
@@ -183,9 +183,40 @@ def _advance(running: _Running) -> None:
             return
 
 
-def _finish(waiting: list[_Running], total: int, machine: InterpreterState) -> None:
+class _Queue:
+    """Blocks that have not begun, because others of their rank have all the places."""
+
+    def __init__(self, order: list[int], ranks: int, begin: Callable[[int], _Running]) -> None:
+        self.total, self.begin = len(order), begin
+        self.share = len(order) // ranks  # of each rank
+        self.order = order
+
+    def begun(self, waiting: list[_Running], resident: int) -> list[_Running]:
+        """Begin as many as there are places for; return all that wait then."""
+        if not resident:
+            for number in self.order:
+                running = self.begin(number)
+                if not running.done:
+                    waiting.append(running)
+            self.order = []
+            return waiting
+        left = []
+        for number in sorted(self.order):
+            rank = number // self.share
+            if sum(r.place // self.share == rank for r in waiting) >= resident:
+                left.append(number)
+                continue
+            running = self.begin(number)
+            running.place = number
+            waiting = [*waiting, *([] if running.done else [running])]
+        self.order = left
+        return waiting
+
+
+def _finish(queue: _Queue, machine: InterpreterState) -> None:
     """Let blocks that wait for each other take turns until all are done."""
-    idle = 0
+    idle, total = 0, queue.total
+    waiting = queue.begun([], machine.options.resident)
     turns = np.random.default_rng(machine.options.seed)
     while waiting:
         if machine.options.block_order == "random":
@@ -201,7 +232,7 @@ def _finish(waiting: list[_Running], total: int, machine: InterpreterState) -> N
         for running in waiting:
             if not isinstance(running.event, GridWait):
                 _advance(running)
-        remaining = [r for r in waiting if not r.done]
+        remaining = queue.begun([r for r in waiting if not r.done], machine.options.resident)
         idle = 0 if machine.stores != before or len(remaining) < len(waiting) else idle + 1
         waiting = remaining
         if idle > machine.options.spin_limit:
