@@ -328,6 +328,8 @@ SCATTERS = (
         "add.at(u, {0} > 1, 3)",
         "add.at(u[1:], np.abs({1}) % ({0}.shape[0] - 1), {0}[0])",
     )),
+    "np.bincount(np.ravel(np.abs({1}) % 7), minlength=7)",
+    "np.bincount(np.ravel({0} > 1), minlength=3)",
     "[u := np.zeros(7, 'float32'), np.add.at(u, np.abs({1}) % 7, 1.5), u][-1]",
     "[u := np.zeros((3, 5), int), np.add.at(u, (np.abs({1}) % 3, np.abs({1}) % 5), 1), u][-1]",
     "[u := np.ones(40, 'uint8'), np.add.at(u, np.abs({1}) % 40, np.abs({1})), u][-1]",

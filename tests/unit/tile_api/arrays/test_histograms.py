@@ -113,3 +113,41 @@ def test_gradients_of_weights() -> None:
 def test_what_is_refused(line, error, message) -> None:
     with pytest.raises(error, match=message):
         outputs(written(line), ARRAYS["float64"])
+
+
+BYTES = np.random.default_rng(3).integers(0, 256, 40).astype("uint8")
+COUNTED = {
+    "bytes": lambda x, w: np.bincount(x, minlength=256),
+    "beyond": lambda x, w: np.bincount(x, minlength=300),
+    "weights": lambda x, w: np.bincount(x, w, 256),
+    "whole weights": lambda x, w: np.bincount(x, x.astype(int), 256),
+    "truths": lambda x, w: np.bincount(x > 99, minlength=2),
+    "rests": lambda x, w: np.bincount(x.astype(int) % 7, minlength=7),
+    "bounded": lambda x, w: np.bincount(np.clip(x.astype(int) - 99, 0, 4), w, minlength=5),
+    "none": lambda x, w: np.bincount(x[:0], minlength=256),
+}
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_bins_of_whole_numbers_that_are_known_to_be_small(name):
+    w = np.random.default_rng(4).standard_normal(40)
+    found = Function(COUNTED[name], target="interpret")(BYTES, w)
+    wanted = COUNTED[name](BYTES, w)
+    assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype)
+    np.testing.assert_allclose(found, wanted, rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("function", "error"),
+    [
+        (lambda x: np.bincount(x, minlength=255), DataDependentShape),
+        (lambda x: np.bincount(x.astype(int), minlength=256), DataDependentShape),
+        (lambda x: np.bincount(x.astype(int) % 7, minlength=6), DataDependentShape),
+        (lambda x: np.bincount(x[None], minlength=256), ArrayShapeError),
+        (lambda x: np.bincount(x * 0.5, minlength=256), ArrayShapeError),
+        (lambda x: np.bincount(x, x[:3], minlength=256), ArrayShapeError),
+    ],
+)
+def test_bins_that_are_not_known(function, error):
+    with pytest.raises(error):
+        Function(function).equations(BYTES)

@@ -14,7 +14,10 @@ from tile_api.arrays.capturing.folds import sum as total
 from tile_api.arrays.capturing.interpolation import searchsorted
 from tile_api.arrays.capturing.joins import diff
 from tile_api.arrays.capturing.products import matmul
+from tile_api.arrays.capturing.scattering import at
 from tile_api.arrays.capturing.views import expand_dims, reshape, swapaxes
+from tile_api.arrays.equations.equations import indices_of
+from tile_api.arrays.equations.index_bounds import is_below, is_natural
 from tile_core.errors import ArrayShapeError, DataDependentShape, UnknownArrayFunction
 
 
@@ -34,6 +37,39 @@ def histogram(
     if density:
         found = found / astype(diff(edges), "float64") / total(found)
     return found, edges
+
+
+def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
+    """`numpy.bincount`, of what is known to be below `minlength`: then that many are counted."""
+    values = lift(x)
+    if values.ndim != 1 or not (values.dtype.is_int or values.dtype.is_bool):
+        raise ArrayShapeError(
+            f"np.bincount counts whole numbers of one dimension, not {values.dtype} of "
+            f"{values.ndim}"
+        )
+    if not _is_below(values, minlength):
+        raise DataDependentShape(
+            "how many elements np.bincount gives is known only when the kernel runs",
+            hint="count n of them: y = np.zeros(n, int); np.add.at(y, x, 1); or np.bincount(x % n, "
+            "minlength=n)",
+        )
+    if weights is None:
+        weights = np.ones((), "int64")
+    elif lift(weights).shape != values.shape:
+        raise ArrayShapeError("np.bincount: as many weights as numbers")
+    else:
+        weights = astype(weights, "float64")
+    made = zeros(minlength, dtype=str(lift(weights).dtype))
+    at("add", made, astype(values, "int64"), weights)
+    return made.usable()
+
+
+def _is_below(x: Array, end: int) -> bool:
+    """Tell whether all elements are known to be from 0 up to a number."""
+    if x.dtype.is_bool or x.dtype.startswith("uint"):
+        return x.dtype.bits < 64 and 1 << (1 if x.dtype.is_bool else x.dtype.bits) <= end
+    element = x.at(indices_of(x.shape))
+    return is_natural(element) and is_below(element, end)
 
 
 def histogram2d(

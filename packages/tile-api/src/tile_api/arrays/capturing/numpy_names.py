@@ -72,6 +72,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         interpolation.trapezoid, interpolation.gradient, interpolation.polyval,
         interpolation.polyfit,
         interpolation.piecewise, histograms.histogram, histograms.histogram2d,
+        histograms.bincount,
         joins.block, products.kron, statistics.nanmedian,
         decompositions.sinc, decompositions.unwrap, decompositions.cross, decompositions.vander,
         decompositions.isin, decompositions.ediff1d, decompositions.delete, decompositions.insert,
@@ -134,7 +135,7 @@ _METHODS = frozenset(
 _SIZED_BY_DATA = frozenset(
     {"nonzero", "flatnonzero", "argwhere", "unique", "unique_values", "unique_counts",
      "unique_inverse", "unique_all", "compress", "extract", "trim_zeros", "union1d",
-     "intersect1d", "setdiff1d", "setxor1d", "bincount"}
+     "intersect1d", "setdiff1d", "setxor1d"}
 )  # fmt: skip
 """Functions whose results are as large as elements say."""
 _WRITING = frozenset(
@@ -359,9 +360,7 @@ def _written(what: str) -> ImmutableArray:
 def _sized_by_data(what: str) -> DataDependentShape:
     return DataDependentShape(
         f"how many elements {what} gives is known only when the kernel runs",
-        hint="count n of them: y = np.zeros(n, int); np.add.at(y, x, 1)"
-        if what == "np.bincount"
-        else "np.where keeps the shape",
+        hint="np.where keeps the shape",
     )
 
 
