@@ -10,9 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FOLDER = Path(__file__).parents[1] / "reference" / "examples"
-EVERYWHERE = ("interpret", "cpu", "cuda:sm_80", "hip:gfx942")
-"""Where an example runs whose docstring does not say ``Runs on: …``."""
-
 PREAMBLE = "import numpy as np\n\nimport tile_api as tile\nimport tile_api.language as T\n"
 """What the code of every example begins with; the pages say it once."""
 
@@ -33,7 +30,7 @@ class Example:
     code
         Its body, without the docstring: what readers paste behind the preamble.
     targets
-        Where it runs.
+        Where it runs, from ``Runs on: …`` in its docstring; on every target if that is missing.
     prints
         A line that it prints, or nothing.
     subjects
@@ -61,7 +58,7 @@ class Example:
 
     def directives(self) -> str:
         """Return what a page says of it."""
-        where = ", ".join(f"``{target}``" for target in self.targets)
+        where = ", ".join(f"``{target}``" for target in self.targets) or "every target"
         code = textwrap.indent(self.code, "   ")
         prints = f" Prints ``{self.prints}``." if self.prints else ""
         told = f"**Example.** {self.about}\n\nRuns on: {where}.{prints}\n\n"
@@ -86,7 +83,7 @@ def _example(file: str, node: ast.FunctionDef, source: str) -> Example:
         node.name,
         _PRINTS.sub("", _TARGETS.sub("", text)).strip(),
         textwrap.dedent("\n".join(lines)).strip("\n"),
-        EVERYWHERE if said is None else tuple(said[1].split(", ")),
+        () if said is None else tuple(said[1].split(", ")),
         "" if prints is None else prints[1],
         frozenset(re.findall(r"`T\.(\w+)`", text)) | {node.name},
         frozenset(

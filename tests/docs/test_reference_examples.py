@@ -46,8 +46,21 @@ def run(
     return run_one
 
 
-ON_HOSTS = [(n, t) for n, e in EXAMPLES.items() for t in e.targets if ":" not in t]
-ON_GPUS = [(n, t) for n, e in EXAMPLES.items() for t in e.targets if ":" in t]
+HOSTS = ("interpret", "cpu")
+GENERATIONS = (
+    ("cuda:sm_70", "hip:gfx90a"), ("cuda:sm_75", "hip:gfx942"), ("cuda:sm_80", "hip:gfx950"),
+    ("cuda:sm_89", "hip:gfx942"), ("cuda:sm_90a", "hip:gfx90a"), ("cuda:sm_100a", "hip:gfx950"),
+    ("cuda:sm_120a", "hip:gfx942"),
+)  # fmt: skip
+"""What runs on every target is run on two GPUs, each example on others."""
+
+ROWS = [
+    (name, target)
+    for at, (name, each) in enumerate(EXAMPLES.items())
+    for target in each.targets or (*HOSTS, *GENERATIONS[at % len(GENERATIONS)])
+]
+ON_HOSTS = [row for row in ROWS if row[1] in HOSTS]
+ON_GPUS = [row for row in ROWS if row[1] not in HOSTS]
 
 
 @pytest.mark.in_turn(4)
@@ -97,8 +110,10 @@ def test_pages_show_examples_and_where_they_run(tmp_path: Path) -> None:
     page = (tmp_path / "api" / "copies.rst").read_text()
     entry = page.partition(".. py:function:: T.fill(")[2].partition(".. py:function::")[0]
     assert "   **Example.** `T.fill` and `T.clear` set all elements of a tile" in entry
-    assert "   Runs on: ``interpret``, ``cpu``, ``cuda:sm_80``, ``hip:gfx942``.\n" in entry
+    assert "   Runs on: every target.\n" in entry
     assert "\n      assert (framed() == expected).all()\n" in entry
     assert page.count("import tile_api.language as T") == 1
+    engines = (tmp_path / "api" / "warp_groups.rst").read_text()
+    assert "   Runs on: ``interpret``, ``cpu``, ``cuda:sm_90a``, ``cuda:sm_100a``.\n" in engines
     types = (tmp_path / "api" / "tables.rst").read_text()
     assert types.index("T.float32x2(") < types.index(".. py:data:: T.bfloat16")

@@ -158,8 +158,6 @@ def annotate_producer_reg_dealloc():
 
     `T.annotate_producer_reg_dealloc` and `T.annotate_consumer_reg_alloc`;
     `T.disable_warp_group_reg_alloc`, also `T.no_set_max_nreg`, leaves them as they are.
-
-    Runs on: interpret, cpu, cuda:sm_80, cuda:sm_90a, hip:gfx942.
     """
 
     def kernel(annotate):

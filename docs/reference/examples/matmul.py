@@ -51,10 +51,7 @@ def GemmWarpPolicy():
 
 
 def wgmma_gemm():
-    """`T.wgmma_gemm` begins a product and does not wait; `T.wait_wgmma` does.
-
-    Runs on: interpret, cpu, cuda:sm_80, cuda:sm_90a, hip:gfx942.
-    """
+    """`T.wgmma_gemm` begins a product and does not wait; `T.wait_wgmma` does."""
 
     @tile.jit
     def two_products(A: T.Tensor((64, 64), "float16"), B: T.Tensor((2, 64, 64), "float16")):
