@@ -27,8 +27,8 @@ class RankLauncher(RankCalls, Launcher):
         shares = any(isinstance(a, (SymmetricTensor, Signals)) for a in args)
         if shares and (self.target.partition(":")[0] != HOST or "@" in self.target):
             raise UnsupportedOnTarget(
-                f"{self.kernel.name}: ranks that share memory run kernels for {HOST!r}, and this one is "
-                f"for {self.target!r}",
+                f"{self.kernel.name}: ranks that share memory run kernels for {HOST!r}, and this "
+                f"one is for {self.target!r}",
                 hint="compile it for them, or run all ranks in one process: "
                 "tile.compile(tile.ranks_as_blocks(kernel), target='interpret')",
             )
