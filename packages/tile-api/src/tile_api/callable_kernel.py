@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from typing_extensions import Self
 
 from tile_api.launching import Launcher
-from tile_api.rank_launching import launcher_of
 from tile_api.tracebacks import shortened
 from tile_core.errors import ArgumentCountError, TileError
 from tile_core.ir.node import Node
+from tile_core.ir.ranks import rank_parameters
 from tile_launch.dynamo import between_graphs
 from tile_launch.keyword_arguments import in_order
 
@@ -44,7 +44,7 @@ class CallableKernel:
         self._device = built.target.kind
         if built.runs_on_host:
             self._device = "cpu"
-        self._launch = launcher_of(self._kernel, built.executable, self._device, str(built.target))
+        self._launch = _launcher_of(built, self._device)
         self.prim_func = source_function
         self.latency: float | None = None
         self.ref_latency: float | None = None
@@ -145,3 +145,13 @@ class CallableKernel:
         """Return what belongs to this object and not to the code that it runs."""
         code = ("_built", "_events", "_key", "_kernel", "_device", "_launch", "prim_func")
         return {name: value for name, value in vars(self).items() if name not in code}
+
+
+def _launcher_of(built: Build, device: str) -> Launcher:
+    """Return what calls a kernel, which runs on every rank of a group or does not."""
+    kernel, executable = built.kernel, built.executable
+    if rank_parameters(kernel) is None:
+        return Launcher(kernel, executable, device)
+    from tile_api.rank_launching import RankLauncher  # few kernels do
+
+    return RankLauncher(kernel, executable, device, str(built.target))

@@ -8,9 +8,9 @@ from typing import Any
 from tile_api.launching import Launcher
 from tile_core.errors import UnsupportedOnTarget
 from tile_core.ir.printer import print_kernel
-from tile_core.ir.ranks import rank_parameters
 from tile_core.ir.stmt import Kernel
-from tile_launch.rank_calls import FILLED_IN, RankCalls
+from tile_launch.kernel import FILLED_IN
+from tile_launch.rank_calls import RankCalls
 from tile_launch.ranks.symmetric import Signals, SymmetricTensor
 
 HOST = "cpu"
@@ -20,7 +20,11 @@ HOST = "cpu"
 class RankLauncher(RankCalls, Launcher):
     """Calls one rank's part of a kernel, when all ranks have come to call theirs."""
 
-    target = HOST
+    def __init__(
+        self, kernel: Kernel, executable: Callable[..., Any], device: str, target: str
+    ) -> None:
+        super().__init__(kernel, executable, device)
+        self.target = target
 
     def __call__(self, *args: Any) -> Any:
         """Run on a rank, as `RankCalls` does, what was compiled for this processor."""
@@ -43,14 +47,3 @@ class RankLauncher(RankCalls, Launcher):
     def program(self) -> bytes:
         """Return the kernel's text."""
         return print_kernel(self.kernel).encode()
-
-
-def launcher_of(
-    kernel: Kernel, executable: Callable[..., Any], device: str, target: str
-) -> Launcher:
-    """Return what calls a kernel, which runs on every rank of a group or does not."""
-    if rank_parameters(kernel) is None:
-        return Launcher(kernel, executable, device)
-    made = RankLauncher(kernel, executable, device)
-    made.target = target
-    return made

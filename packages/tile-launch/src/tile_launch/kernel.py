@@ -12,7 +12,9 @@ from tile_launch.keyword_arguments import in_order
 from tile_launch.manifest import Manifest
 from tile_launch.manifest_json import text_of_manifest
 from tile_launch.native.library import installed_library
-from tile_launch.rank_calls import FILLED_IN, LoadedRankCalls, is_across_ranks
+
+FILLED_IN = ("rank", "ranks")
+"""Names of the last parameters of kernels across ranks: callers do not pass them."""
 
 
 class LoadedKernel:
@@ -36,8 +38,10 @@ class LoadedKernel:
         self._inputs, self._device = inputs, manifest.machine.family
         checks, device = Signature(manifest, inputs), self._device
         self._calls = CheckedCalls(checks, manifest, executable, device, installed_library)
-        if is_across_ranks(manifest):
+        if _is_across_ranks(manifest):
             self._inputs = inputs[: -len(FILLED_IN)]
+            from tile_launch.rank_calls import LoadedRankCalls  # few kernels do
+
             self._calls = LoadedRankCalls(checks, manifest, executable, device, installed_library)
             self._calls.code = code
 
@@ -97,3 +101,8 @@ class LoadedKernel:
     def __repr__(self) -> str:
         names = ", ".join(p.name for p in self.manifest.parameters)
         return f"<kernel {self.name}({names}) for {self.target}>"
+
+
+def _is_across_ranks(manifest: Manifest) -> bool:
+    """Whether a kernel runs on every rank of a group."""
+    return tuple(p.name for p in manifest.parameters[-len(FILLED_IN) :]) == FILLED_IN

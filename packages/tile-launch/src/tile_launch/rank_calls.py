@@ -9,17 +9,7 @@ from typing import Any
 
 from tile_launch.checked_calls import CheckedCalls
 from tile_launch.errors import ArgumentTypeError
-from tile_launch.manifest import Manifest, Scalar
 from tile_launch.ranks.symmetric import Signals, SymmetricTensor
-
-FILLED_IN = ("rank", "ranks")
-"""Names of the last parameters of such kernels: callers do not pass them."""
-
-
-def is_across_ranks(manifest: Manifest) -> bool:
-    """Whether a kernel runs on every rank of a group."""
-    last = manifest.parameters[-len(FILLED_IN) :]
-    return all(isinstance(p, Scalar) for p in last) and tuple(p.name for p in last) == FILLED_IN
 
 
 class RankCalls(CheckedCalls):
