@@ -26,7 +26,7 @@ from tile_core.ir.stmt import (
     While,
     is_statement,
 )
-from tile_core.ir.visitor import expressions_in, statements_in
+from tile_core.ir.visitor import LOOPS, expressions_in, statements_in
 from tile_core.ops.signals import SIGNALS, WaitSignal
 
 _GROUPS = range(2, 9)
@@ -60,6 +60,7 @@ class _Ranks:
     def __init__(self, variables: tuple[Var, Var], copies: set[Buffer]) -> None:
         self.variables, self.copies = variables, copies
         self.differ = {variables[0]}  # between ranks, whatever data they have
+        self.apart = False  # in a loop that ranks go through differently often
 
     def visit(self, stmt: Node, when: tuple[tuple[Expr, bool], ...], span: Span | None) -> None:
         """Check a statement that runs where all of `when` are so."""
@@ -67,11 +68,11 @@ class _Ranks:
         if isinstance(stmt, Let) and self._differs(stmt.value):
             self.differ.add(stmt.var)
         is_barrier = isinstance(stmt, WaitSignal) and stmt.takes and stmt.value is self.variables[1]
-        if is_barrier and any(self._differs(cond) for cond, _ in when):
+        if is_barrier and (self.apart or any(self._differs(cond) for cond, _ in when)):
             raise UndefinedOperation(
-                "a barrier of all ranks stands in a branch that not all of them take",
+                "a barrier of all ranks stands where not all of them come equally often",
                 span=span,
-                hint="move it out of the branch: every rank must come to it equally often",
+                hint="move it out of the branch or loop that depends on the rank",
             )
         for buffer, rank, at in _places(stmt):
             if buffer in self.copies and isinstance(rank, (int, Expr)):
@@ -81,8 +82,12 @@ class _Ranks:
             if stmt.otherwise is not None:
                 self.visit(stmt.otherwise, (*when, (stmt.cond, False)), span)
             return
+        outside = self.apart
+        if isinstance(stmt, LOOPS):
+            self.apart |= any(map(self._differs, expressions_in(stmt)))
         for inner in statements_in(stmt):
             self.visit(inner, when, span)
+        self.apart = outside
 
     def _differs(self, value: Expr) -> bool:
         return not self.differ.isdisjoint(free_variables(value))
