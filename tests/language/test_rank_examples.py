@@ -63,7 +63,7 @@ def test_attention(order):
     example = load("ranks/context_parallel_attention")
     q, k, v = example.parts(2, 8, 4)
     o = np.zeros_like(q)
-    kernel = example.context_parallel_attention.get_tir(2, 8, 4, 4)
+    kernel = example.context_parallel_attention.get_tir(2, 8, 4, block=4)
     run(kernel, order, q, k, v, o)
     scores = np.exp(q.reshape(16, 4) @ k.reshape(16, 4).T / 2)
     wanted = (scores / scores.sum(1, keepdims=True)) @ v.reshape(16, 4)
