@@ -356,3 +356,15 @@ def test_kernels_of_which_there_is_none_for_all_ranks():
 def test_cpus_run_no_blocks_of_several_ranks():
     with refused(UnsupportedOnTarget, "blocks of the CPU run one after the other"):
         tile.compile(tile.ranks_as_blocks(KERNELS["ring"]), target="cpu")
+
+
+def test_the_interpreter_runs_no_rank_alone():
+    @T.prim_func
+    def kernel(F: T.Signals((1,)), A: T.Tensor((4,), "int32")):
+        with T.Kernel(1, threads=32):
+            T.signal(F[0])
+            T.clear(A)
+
+    flags, a = np.zeros((1, 16), "uint32")[:, :1], np.zeros(4, "int32")
+    with refused(UnsupportedOnTarget, "runs all ranks of a kernel at a time"):
+        interpret(kernel.kernel, [flags, a, 0, 1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tile_core.errors import Deadlock, InternalError, Note, OutOfBounds, Span
+from tile_core.errors import Deadlock, Note, OutOfBounds, Span, UnsupportedOnTarget
 from tile_core.interp.clocks import Clocks, Flag
 from tile_core.interp.execution_state import BlockState, Lanes, declared
 from tile_core.interp.expressions import evaluate
@@ -20,7 +20,11 @@ def signal_steps(op: Signal | WaitSignal, lanes: Lanes) -> Iterator[Event]:
     """Raise a flag, or wait for it: the whole block, together."""
     block = lanes.block
     if block is None or lanes.machine.clocks is None:
-        raise InternalError("a signal outside of a kernel of all ranks", span=op.span)
+        raise UnsupportedOnTarget(
+            "the interpreter runs all ranks of a kernel at a time, and this is the kernel of one",
+            span=op.span,
+            hint="compile tile.ranks_as_blocks(kernel), whose arrays have a first dimension of ranks",
+        )
     if lanes.warp is not None:
         yield _all_threads(op, lanes)
     if not lanes.warp:
