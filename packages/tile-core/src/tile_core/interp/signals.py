@@ -23,7 +23,7 @@ def signal_steps(op: Signal | WaitSignal, lanes: Lanes) -> Iterator[Event]:
         raise UnsupportedOnTarget(
             "the interpreter runs all ranks of a kernel at a time, and this is the kernel of one",
             span=op.span,
-            hint="compile tile.ranks_as_blocks(kernel), whose arrays have a first dimension of ranks",
+            hint="compile tile.ranks_as_blocks(kernel): its arrays have a first dimension of ranks",
         )
     if lanes.warp is not None:
         yield _all_threads(op, lanes)
