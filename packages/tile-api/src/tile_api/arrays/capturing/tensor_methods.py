@@ -11,12 +11,13 @@ from typing import Any
 
 from tile_api.arrays.capturing import numpy_names
 from tile_api.arrays.capturing.array import Array
-from tile_api.arrays.equations.sizes import Size
+from tile_api.arrays.equations.sizes import Size, number_of
 from tile_core.errors import UnknownArrayFunction
 
 FUNCTIONS = numpy_names.FUNCTIONS
 call_function, call_ufunc = numpy_names.call_function, numpy_names.call_ufunc
 call_torch, changed, taken = numpy_names.call_torch, numpy_names.changed, numpy_names.taken
+assign = numpy_names.assign
 
 _OF_NUMPY = frozenset({"axis", "axes", "keepdims", "ddof", "repeats", "initial", "where", "out"})
 """Keywords that torch's methods have not, or only for code of NumPy."""
@@ -66,7 +67,7 @@ def size_of(x: Array) -> Any:
     count = numpy_names.size_of(x)
     made: _Count | _SymbolicCount
     if isinstance(count, Size):
-        made = _SymbolicCount(int(count), count.terms, count.usual)
+        made = _SymbolicCount(number_of(count), count.terms, count.usual)
     else:
         made = _Count(count)
     made.sizes = x.shape

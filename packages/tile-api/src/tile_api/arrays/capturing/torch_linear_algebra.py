@@ -6,7 +6,13 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from tile_api.arrays.capturing import decompositions, factorisations, singular_values, views
+from tile_api.arrays.capturing import (
+    decompositions,
+    elementwise,
+    factorisations,
+    singular_values,
+    views,
+)
 from tile_api.arrays.capturing.torch_elements import floats_only
 
 
@@ -55,6 +61,12 @@ def svd(A: Any, full_matrices: bool = True) -> Any:
     return singular_values.svd(A, full_matrices)
 
 
+def logdet(A: Any) -> Any:
+    """`torch.logdet`: NaN of a negative determinant."""
+    sign, found = _slogdet(A)
+    return elementwise.where(sign < 0, float("nan"), found)
+
+
 def cholesky(A: Any, upper: bool = False) -> Any:
     """`torch.linalg.cholesky`."""
     floats_only("linalg.cholesky", A)
@@ -67,6 +79,7 @@ FACTORISATIONS: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "linalg_inv": _inv, "inverse": _inv,
         "linalg_det": _det, "det": _det,
         "linalg_slogdet": _slogdet, "slogdet": _slogdet,
+        "logdet": logdet,
         "linalg_cholesky": cholesky, "cholesky": cholesky,
         "linalg_qr": qr,
         "linalg_eigh": _eigh, "linalg_eigvalsh": _eigvalsh,

@@ -409,6 +409,12 @@ def _to(input: Any, dtype: Any = None) -> Array:
     return cast(input, _kind(dtype, input.dtype))
 
 
+def _clone(input: Any, **_: Any) -> Array:
+    """`torch.clone`: what is written into it leaves the other one as it is."""
+    x = lift(input)
+    return Array(x.shape, x.dtype, x.at)
+
+
 def _same(input: Any) -> Array:
     return lift(input)
 
@@ -458,7 +464,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "iota": lambda length, *, start, step, dtype: creation.arange(
         start, start + length * step, step, dtype
     ),
-    "_to_copy": _to, "convert_element_type": _to, "clone": _same, "alias": _same, "detach": _same,
+    "_to_copy": _to, "convert_element_type": _to, "clone": _clone, "alias": _same, "detach": _same,
     "lift_fresh_copy": _same, "contiguous": _same, "positive": _same,
 }  # fmt: skip
 """By the name that torch gives a function, or an operator of ``aten``."""

@@ -159,6 +159,21 @@ def getitem(input: Any, key: Any) -> Any:
     return indexing.taken(input, key) if isinstance(input, Array) else input[key]
 
 
+def embedding(
+    weight: Any, indices: Any, *_: Any, norm_type: float | None = None, max_norm: Any = None,
+    **others: Any,
+) -> Any:  # fmt: skip
+    """`torch.embedding`; and that of `torch.nn.functional`, which takes the indices first."""
+    if norm_type is not None:
+        weight, indices = indices, weight
+    if max_norm is not None:
+        raise UnknownArrayFunction(
+            "torch.nn.functional.embedding: max_norm writes into the weights",
+            hint="bound the norms of rows before",
+        )
+    return indexing.take(weight, indices, 0)
+
+
 SHAPES: dict[str, Any] = {
     "view": view, "_unsafe_view": view, "reshape": view, "permute": permute, "expand": expand,
     "transpose": transpose, "swapaxes": transpose, "movedim": views.moveaxis,
@@ -175,7 +190,7 @@ SHAPES: dict[str, Any] = {
     "repeat": repeat, "tile": tile, "constant_pad_nd": constant_pad_nd,
     "slice_scatter": slice_scatter, "select_scatter": select_scatter, "index": index,
     "index_select": lambda input, dim, index: indexing.take(input, index, dim),
-    "embedding": lambda weight, indices, *_: indexing.take(weight, indices, 0),
+    "embedding": embedding,
     "gather": lambda input, dim, index: indexing.take_along_axis(input, index, dim),
     "diagonal": lambda input, offset=0, dim1=0, dim2=1: joins.diagonal(input, offset, dim1, dim2),
     "getitem": getitem,
