@@ -3,11 +3,11 @@
 import pytest
 
 from tile_core.ir.build_expr import as_expr
-from tile_core.ir.expr import Const
-from tile_core.ir.node import walk
+from tile_core.ir.expr import Const, Var
+from tile_core.ir.node import nodes_of, walk
 from tile_core.ir.parser import parse_kernel
 from tile_core.ir.printer import print_expr_text, print_kernel
-from tile_core.ir.stmt import Alloc, Kernel
+from tile_core.ir.stmt import Alloc, Kernel, Launch
 from tile_core.ir.structural_equality import structurally_equal
 from tile_core.ir.verify import verify
 from tile_core.ops.gemm import Gemm
@@ -17,6 +17,7 @@ from tile_core.target import Target
 from tile_cpu.ops import BlockedGemm, StreamedGemm
 from tile_cpu.passes.eliminate_dead_tiles import eliminate_dead_tiles
 from tile_cpu.passes.fold_fills import fold_fills
+from tile_cpu.passes.fold_single_blocks import fold_single_blocks
 from tile_cpu.passes.forward_tile_copies import forward_tile_copies
 from tile_cpu.passes.fuse_gemm_loops import fuse_gemm_loops
 from tile_cpu.passes.stream_gemm_operands import stream_gemm_operands
@@ -328,3 +329,19 @@ def test_a_fill_with_zero_becomes_the_start_of_the_product() -> None:
 def test_a_fill_that_somebody_sees_stays(old: str, new: str) -> None:
     kernel = parse(SOFTMAX_TAIL.replace(old, new, 1))
     assert fold_fills(kernel, CPU) is kernel
+
+
+def test_blocks_that_are_alone_have_index_zero() -> None:
+    text = """\
+kernel k[m: int32](A: global float32[m, 56], B: global float32[m, 56]):
+  launch bx: int32, by: int32 in (1, m) threads tx: int32, ty: int32, tz: int32 in (32, 1, 1):
+    parallel i: int32 in (56):
+      B[by, bx * 56 + i] = A[by, bx * 56 + i]
+"""
+    kernel = parse(text)
+    (launch,) = nodes_of(fold_single_blocks(kernel, CPU).body, Launch)
+    assert [v.name for v in launch.block_vars] == ["bx", "by"]
+    names = {n.name for n in walk(launch.body) if isinstance(n, Var)}
+    assert "by" in names and "bx" not in names
+    several = parse(text.replace("(1, m)", "(2, m)"))
+    assert fold_single_blocks(several, CPU) is several

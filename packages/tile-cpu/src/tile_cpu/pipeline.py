@@ -36,6 +36,7 @@ PIPELINE = Pipeline(
         _shared("lower_random", "tile_core.passes.lower_random"),
         _shared("serialise_threads", "tile_core.passes.serialise_threads"),
         _shared("schedule_coroutines", "tile_core.passes.count_signals"),
+        _own("fold_single_blocks"),
         _own("fuse_gemm_loops"),
         _own("stream_gemm_operands"),
         _own("widen_gemm_operands", is_optional=False),

@@ -50,6 +50,8 @@ def choose_strides(
         for node in [*graph.nodes]:
             if not is_operator(node):
                 continue
+            if name_of(node) == "convolution" and node not in in_torch:
+                _lay_taps_out(node, changed)
             _propagate(node, node not in in_torch, changed)
         for node, value in as_before.items():
             if (
@@ -72,6 +74,23 @@ def _propagate(node: Node, is_captured: bool, changed: set[Node]) -> None:
         node.meta["val"] = _like(node.meta["val"], source.meta["val"])
     if before != [x.stride() for x in tensors_of(node.meta.get("val"))]:
         changed.add(node)
+
+
+def _lay_taps_out(node: Node, changed: set[Node]) -> None:
+    """Let filters of single channels lie as channels do, if these are neighbours in memory.
+
+    The filters of all channels are read at once then, tap by tap. Those of a parameter are copied
+    by each call: they are few.
+    """
+    x, filters = (n.meta["val"] for n in node.args[:2])
+    weight = node.args[1]
+    is_single = filters.shape[1] == 1 and filters.shape[0] == x.shape[1] == node.args[-1]
+    if weight.op != "placeholder" or not is_single or x.stride(1) != 1 or x.shape[1] == 1:
+        return
+    order = (*range(2, filters.dim()), 0, 1)
+    like = {"dtype": filters.dtype, "device": filters.device}
+    weight.meta["val"] = torch.empty_permuted(filters.shape, order, **like)
+    changed.add(weight)
 
 
 def _run(node: Node) -> Any:

@@ -4,7 +4,8 @@
 `partition`          where cuts stand; `inner_products` of tiles; `common_results`
 `plan`               roles of variables; `recurrence_plan` of those in steps
 `merging`            variables that are one; `reshaping`: tensors in which indices are plain
-`nested_sums`        of products, before they are one; `window_runs`: how windows lie in memory
+`nested_sums`        of products, before they are one; `windows`: reductions over those that
+                     overlap; `window_runs`: how windows lie in memory
 `scattered_operands` are laid out by a kernel of their own
 `recurrence_parts`   what steps compute, of `carried_values` and `carried_variables`
 `affine`             steps that go in chunks

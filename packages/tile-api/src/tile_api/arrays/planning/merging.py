@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from tile_api.arrays.equations.equations import Output
@@ -15,7 +14,6 @@ from tile_api.arrays.equations.expressions import (
     extents_of,
     index,
     integer_part,
-    make,
     multiply,
     rebuild,
     reduce,
@@ -24,7 +22,7 @@ from tile_api.arrays.equations.expressions import (
 from tile_api.arrays.equations.substitution import substituted
 from tile_api.arrays.planning.nested_sums import prepared
 from tile_api.arrays.planning.window_runs import windows_in
-from tile_api.arrays.reductions.groups import Group, grouped
+from tile_api.arrays.planning.windows import is_by_rows, sides, written_out
 
 MOST_IN_ONE = 16_384
 """Elements of a reduction over several dimensions that is always one loop."""
@@ -34,10 +32,6 @@ ENOUGH_COLUMNS = 256
 """Windows side by side that fill the widest block of a product."""
 
 
-MOST_WRITTEN_OUT = 25
-"""Elements of a reduction that is written out: five by five taps."""
-MOST_CHOSEN = 8
-"""Elements of a reduction over results that were found one by one."""
 FEWEST_APART = 8
 """Elements of a part of a dimension that is a dimension of its own, if sums change along it."""
 
@@ -54,7 +48,7 @@ def merged(outputs: Sequence[Output]) -> list[Output]:
         outputs = _along(outputs, name.split(","))
     for run in _rows(outputs):
         outputs = _along(outputs, run)
-    return [_written_out(o) for o in outputs]
+    return [written_out(o) for o in outputs]
 
 
 def parts_of(whole: Expr, sizes: Sequence[int]) -> list[Expr]:
@@ -70,10 +64,13 @@ def parts_of(whole: Expr, sizes: Sequence[int]) -> list[Expr]:
 def _reductions(outputs: Sequence[Output]) -> Sequence[Output]:
     """Make one reduction of those whose operand is another of their kind."""
     extents = extents_of(o.element for o in outputs)
+    results = {frozenset().union(*(i.free for i in o.indices)) for o in outputs}
     known: dict[Expr, Expr] = {}
     for x in walk(*(o.element for o in outputs)):
         made = rebuild(x, known)
-        if made.op == "reduce" and made.args[0].op == "reduce" and _belong(made, extents):
+        if made.op != "reduce" or made.args[0].op != "reduce" or not _belong(made, extents):
+            continue
+        if not any(is_by_rows(made, variables) for variables in results):
             known[x] = _joined(made)
     return [replace(o, element=known.get(o.element, o.element)) for o in outputs]
 
@@ -126,66 +123,6 @@ def _place(o: Output, run: Sequence[str]) -> int | None:
 
 def _names(o: Output) -> list[str]:
     return [i.value[0] if i.op == "index" else "" for i in o.indices]
-
-
-def _written_out(o: Output) -> Output:
-    """Return an output without reductions over small windows, and over a few choices.
-
-    Those of a pooling, the taps of a filter of each channel: windows overlap, or lie apart, and
-    no tile is made of them. The weights of the best two.
-    """
-    mine = frozenset().union(*(i.free for i in o.indices))
-    known: dict[Expr, Expr] = {}
-    for x in walk(o.element):
-        if x.op != "reduce" or x.value[0] not in _STEPS or x.value[2] > MOST_WRITTEN_OUT:
-            continue
-        is_window = x.free == mine and not _sides(x) and _is_over_windows(x)
-        if not is_window and not (x.value[2] <= MOST_CHOSEN and _is_over_choices(x)):
-            continue
-        kind, name, count = x.value
-        parts = [substituted(x.args[0], {name: const(k)}) for k in range(count)]
-        made = _folded(kind, parts)
-        known[x] = multiply(const(1 / count, made.dtype), made) if kind == "mean" else made
-    return replace(o, element=rebuild(o.element, known)) if known else o
-
-
-def _folded(kind: str, parts: Sequence[Expr]) -> Expr:
-    """Return the sum, product or extremum of expressions.
-
-    An extremum that is NaN if an operand is reads each more than once: of pairs it is made of
-    pairs, as a chain its text would double with each part.
-    """
-    if kind not in ("max", "min"):
-        return functools.reduce(_STEPS[kind], parts)
-    while len(parts) > 1:
-        parts = [functools.reduce(_STEPS[kind], parts[k : k + 2]) for k in range(0, len(parts), 2)]
-    return parts[0]
-
-
-def _is_over_windows(x: Expr) -> bool:
-    """Tell whether a reduction goes along dimensions that its result goes along, too."""
-    parts = [*walk(x.args[0])]
-    indices = [i for n in parts if n.op == "load" for i in n.args]
-    is_moved = any(x.value[1] in i.free and len(i.free) > 1 for i in indices)
-    is_searched = any(n.op == "load" for n in walk(*indices))
-    return is_moved and not is_searched and not any(n.op == "reduce" for n in parts)
-
-
-def _is_over_choices(x: Expr) -> bool:
-    """Tell whether a reduction is over results that stand side by side, such as the best two."""
-    name = x.value[1]
-    parts = [n for n in walk(x.args[0]) if name in n.free]
-    places = [arg for n in parts if n.op == "le" for arg in n.args[:1]]
-    return any(name in place.free for place in places)
-
-
-_STEPS: Mapping[str, Callable[[Expr, Expr], Expr]] = {
-    "sum": add,
-    "mean": add,
-    "prod": multiply,
-    "max": functools.partial(make, "maximum"),
-    "min": functools.partial(make, "minimum"),
-}
 
 
 def _aligned(outputs: Sequence[Output]) -> Iterable[Output]:
@@ -263,13 +200,13 @@ def _rows(outputs: Sequence[Output]) -> Iterable[list[str]]:
     """Yield runs of dimensions that are the rows, or the columns, of all products together."""
     elements = [o.element for o in outputs]
     reductions = [x for x in walk(*elements) if x.op == "reduce"]
-    sides = [group.variables for x in reductions for group in _sides(x)]
-    everywhere = [*sides, *(x.free for x in reductions)]
+    factors = [group.variables for x in reductions for group in sides(x)]
+    everywhere = [*factors, *(x.free for x in reductions)]
     is_nested = any(n.op == "reduce" for x in reductions for n in walk(x.args[0]))
     extents = extents_of([*elements, *(i for o in outputs for i in o.indices)])
     run: list[str] = []
     for name in (*_names(outputs[0]), ""):
-        is_side = any(name in s for s in sides)
+        is_side = any(name in s for s in factors)
         if run and is_side and all((run[0] in s) == (name in s) for s in everywhere):
             run.append(name)
             continue
@@ -290,12 +227,6 @@ def _enough(run: Sequence[str], extents: Mapping[str, int], enough: int) -> list
             break
         made.insert(0, name)
     return made
-
-
-def _sides(x: Expr) -> list[Group]:
-    """Return the two factors of a product, if a reduction is one."""
-    groups = grouped(x.args[0], x.value[1]) if x.value[0] == "sum" else []
-    return groups if len(groups) == 2 else []
 
 
 def _is_plain(elements: Sequence[Expr], run: Sequence[str]) -> bool:

@@ -23,6 +23,7 @@ from tile_api.arrays.planning.inner_products import along, in_order, reductions_
 from tile_api.arrays.planning.matrix_vector import ONE
 from tile_api.arrays.planning.partition import FEW_COLUMNS
 from tile_api.arrays.planning.tasks import Task, variables_of
+from tile_api.arrays.planning.windows import goes_through_windows
 from tile_api.arrays.reductions.algebra import product
 from tile_api.arrays.reductions.derive import derived
 from tile_api.arrays.reductions.groups import Group, grouped, product_groups
@@ -281,6 +282,8 @@ def planned(task: Task, blocks: Blocks) -> Plan:
     if states and not columns:
         columns = own_columns(task, states, free, extents)
     grid = tuple(v for v in free if v not in (row, stream, *columns))
+    if _is_over_windows(tuple(states), stream, row):
+        grid = grid[::-1]  # blocks whose windows overlap run one after the other
     plan = Plan(task, blocks, tuple(carried), finals, row, tuple(columns), grid)
     plan = _sized(plan, extents)
     mixed = {v for v in _inner(plan) if plan.axes[v].start != "0" or v in grid}
@@ -377,8 +380,16 @@ def batched(states: Sequence[State], stream: str | None) -> list[list[Group]]:
 
 
 @lru_cache(maxsize=32)
-def _is_batched(states: Sequence[State], stream: str | None) -> bool:
-    return bool(batched(states, stream))
+def _is_stepped(states: Sequence[State], stream: str | None, row: str | None) -> bool:
+    """Tell whether a stream is gone through element by element: see `Plan.is_stepped`."""
+    return bool(batched(states, stream)) or _is_over_windows(states, stream, row)
+
+
+def _is_over_windows(states: Sequence[State], stream: str | None, row: str | None) -> bool:
+    """Tell whether a stream is the elements, or rows, of windows that are no tiles."""
+    if row is None or not states or any(s.depends or s.node.value[1] != stream for s in states):
+        return False
+    return all(goes_through_windows(s.node, s.node.free, (row,)) for s in states)
 
 
 def _two_groups(state: State, stream: str | None) -> list[Group] | None:
@@ -397,7 +408,7 @@ def _sized(plan: Plan, extents: dict[str, int]) -> Plan:
         axes[name] = Axis(name, extents[name], size, text, start, loop)
 
     products = [c for c in plan.carried if c.column]
-    is_stepped = _is_batched(tuple(plan.states), stream)
+    is_stepped = _is_stepped(tuple(plan.states), stream, plan.row)
     inner, rows = _inner(plan), blocks.rows
     # The other factor of a product within a step is as long as the stream.
     factors = max((extents[v] for v in inner), default=1) * extents.get(stream or "", 1)

@@ -53,3 +53,11 @@ def row_length(roots: Iterable[Expr], v: str) -> int:
     """Return how many neighbours along a variable are a row of windows, 1 if they are in none."""
     digits = {_digit(n) for i in windows_in(roots) for n in walk(i) if n.free == {v}}
     return min((n for n in digits if n >= SHORTEST), default=1)
+
+
+def is_contiguous(x: Expr, v: str) -> bool:
+    """Tell whether neighbours along a variable are neighbours in all that is read along it."""
+    loads = [n for n in walk(x) if n.op == "load" and any(v in i.free for i in n.args)]
+    return all(
+        _run(n.args[-1], v) >= SHORTEST and not any(v in i.free for i in n.args[:-1]) for n in loads
+    )

@@ -384,6 +384,7 @@ class Writer:
             tiles.put(f"T.copy({buffer}, {tiles.held[before[s.mine]][0]})")
         tiles.prepare(s.body)
         me, (parts, new) = tiles.text(s.mine), tiles.in_parts(s.body)
+        new = f"({new})" if s.body.op == "add" else new  # the sum does not wait for the one before
         if self._is_running(s):  # what is infinite is not taken from another infinity
             apart = f"T.if_then_else(T.isfinite({me}), {new} - {me}, {new})"
             new = f"{apart} / {self._met()}"
