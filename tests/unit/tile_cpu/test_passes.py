@@ -342,6 +342,7 @@ kernel k[m: int32](A: global float32[m, 56], B: global float32[m, 56]):
     (launch,) = nodes_of(fold_single_blocks(kernel, CPU).body, Launch)
     assert [v.name for v in launch.block_vars] == ["bx", "by"]
     names = {n.name for n in walk(launch.body) if isinstance(n, Var)}
-    assert "by" in names and "bx" not in names
+    assert "by" in names
+    assert "bx" not in names
     several = parse(text.replace("(1, m)", "(2, m)"))
     assert fold_single_blocks(several, CPU) is several

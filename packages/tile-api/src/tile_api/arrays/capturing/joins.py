@@ -201,7 +201,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """`numpy.diagonal`."""
     x = moveaxis(a, (axis1, axis2), (-2, -1))
     down, right = max(0, -offset), max(0, offset)
-    rows, columns = (int(n) for n in x.shape[-2:])
+    rows, columns = (whole(n) for n in x.shape[-2:])
     count = max(0, min(rows - down, columns - right))
 
     def at(indices: Indices) -> Expr:

@@ -106,7 +106,7 @@ def matmul(x1: Any, x2: Any) -> Array:
     if left.shape[-1] != right.shape[-2]:
         raise misfit(
             "np.matmul", [x.shape, y.shape],
-            f"do not fit: {int(left.shape[-1])} columns, {int(right.shape[-2])} rows",
+            f"do not fit: {whole(left.shape[-1])} columns, {whole(right.shape[-2])} rows",
             arrays=(x, y), hint="np.swapaxes(y, -1, -2) exchanges rows and columns",
         )  # fmt: skip
     batch = _LETTERS[: max(left.ndim, right.ndim) - 2]

@@ -67,7 +67,7 @@ def scan(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any) -> tuple[
     >>> scan(lambda h, x: (h / 2 + x, h), 0.0, np.array([4.0, 2.0, 1.0]))
     (np.float64(3.0), array([0., 4., 4.]))
     """
-    all_shapes = [tuple(map(int, getattr(x, "shape", ()))) for x in _parts(xs)]
+    all_shapes = [tuple(map(whole, getattr(x, "shape", ()))) for x in _parts(xs)]
     if () in all_shapes or len({shape[0] for shape in all_shapes}) != 1:
         shapes = " and ".join(map(str, all_shapes)) or "no arrays"
         raise ArrayShapeError(
@@ -244,7 +244,7 @@ def _carry(of: Recurrence, k: int, shape: Sequence[int], dtype: DType) -> Array:
 
 def _same(k: int, before: Array, after: Array) -> None:
     """Refuse a value that changes its shape or its type."""
-    one, other = (tuple(map(int, x.shape)) for x in (before, after))
+    one, other = (tuple(map(whole, x.shape)) for x in (before, after))
     if one != other:
         raise ArrayShapeError(
             f"value {k} of tile.scan goes into a step as {one}, and comes out as {other}",
