@@ -133,7 +133,8 @@ def tensor_spec(
     return TensorSpec(extents, element.scalar, place, steps, lanes)
 
 
-_SCOPES = {"shared.dyn": Scope.SHARED, "": Scope.GLOBAL} | {s.value: s for s in Scope}
+_SCOPES = {s.value: s for s in Scope if s is not Scope.SIGNALS}  # those are parameters
+_SCOPES |= {"shared.dyn": Scope.SHARED, "": Scope.GLOBAL}
 
 
 def as_scope(scope: str | Scope) -> Scope:
