@@ -165,3 +165,16 @@ def test_every_call_of_the_device_has_a_spelling(name: str) -> None:
     address = AddressOf(ARRAYS["float32"], (VARIABLES["int32"],), "w")
     assert_the_same(device(name))
     assert_the_same(device(name, 4, address, VARIABLES["bool"], dtype="float16"))
+
+
+@pytest.mark.parametrize("dtype", NUMBERS, ids=str)
+@pytest.mark.parametrize("op", ["+", "*", "<"])
+def test_bare_numbers_on_either_side_have_the_type_of_the_other(op: str, dtype: Any) -> None:
+    name = f"v_{dtype}"
+    for text, place in ((f"2 {op} {name}", 0), (f"{name} {op} 2", 1)):
+        found = read(text)
+        assert isinstance(found, Binary)
+        number = (found.a, found.b)[place]
+        assert isinstance(number, Const)
+        assert number.dtype == dtype
+        assert (found.a, found.b)[1 - place] is VARIABLES[str(dtype)]

@@ -71,6 +71,8 @@ def test_text_survives_parsing_and_printing(text: str) -> None:
 def test_structural_equality_sees_what_differs() -> None:
     assert not structurally_equal(parse(GEMM), parse(GEMM.replace("stages 3", "stages 2")))
     assert not structurally_equal(parse(GEMM), parse(GEMM.replace("bx * 32:32", "bx * 32:16")))
+    assert not structurally_equal(parse(GEMM), parse(GEMM.replace("float16", "bfloat16")))
+    assert not structurally_equal(parse(GEMM), parse(GEMM.replace("m: int32", "m: int64")))
     renamed = GEMM.replace("A_shared", "tile")
     assert structurally_equal(parse(GEMM), parse(renamed))
 

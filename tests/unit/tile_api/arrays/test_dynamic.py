@@ -15,7 +15,7 @@ from tile_api import settings
 from tile_api.arrays import dynamic
 from tile_api.arrays.call_cache import CallCache
 from tile_api.arrays.deriving import derive
-from tile_api.arrays.equations.sizes import at_most, symbols_of
+from tile_api.arrays.equations.sizes import ValueNeeded, at_most, symbols_of
 from tile_api.arrays.function import Function
 from tile_api.arrays.planning.plan import Blocks
 from tile_core.errors import ArrayShapeError
@@ -278,6 +278,14 @@ def test_kernels_of_one_size_serve_no_other_size_however_they_are_called() -> No
     for m in rows:
         found = function(x=floats(m, 7) ** 2)
         np.testing.assert_allclose(found, scaled(floats(m, 7) ** 2), rtol=1e-4)
+
+
+def test_powers_of_sizes_are_products_of_a_few() -> None:
+    n = symbols_of({"n": 100})["n"]
+    assert (str(n**1), str(n**2), str(n**3)) == (str(n), str(n * n), str(n * n * n))
+    for asked in (lambda: n**0.5, lambda: n**-1, lambda: n**5, lambda: pow(n, 2, 7)):
+        with pytest.raises(ValueNeeded):
+            asked()
 
 
 def test_what_is_known_of_sizes_holds_for_the_least() -> None:
