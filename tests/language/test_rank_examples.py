@@ -74,7 +74,7 @@ def compiled(kernel, target):
     return tile.compile(tile.ranks_as_blocks(kernel), target=f"{target}@sim")
 
 
-@pytest.mark.in_turn
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a", "hip:gfx942"])
 def test_examples_as_gpus_run_them(target):
     size, block = 3, 32

@@ -11,7 +11,7 @@ from support import ranks_in_one
 from tile_core.errors import DataRace, Deadlock
 from tile_core.passes.plan_pipelines import PipelineWarning
 
-pytestmark = pytest.mark.in_turn
+pytestmark = pytest.mark.in_turn(4)
 TARGETS = ("cuda:sm_80", "cuda:sm_90a", "hip:gfx942")
 
 
