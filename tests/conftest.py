@@ -21,7 +21,7 @@ from support.followed import following, is_followed
 from support.pretended_machine import pretend_from_environment
 from support.slow_tests import Stopwatch
 from support.smoke import is_smoke, share_of
-from support.turns import VARIABLE, left_to_others, names_tests, share_of, take_turn, turn_of
+from support.turns import VARIABLE, left_to_others, names_tests, require_shares, take_turn, turn_of
 from tile_core.plugins.host import PluginHost, installed_plugins
 
 # Tests see what this checkout compiles; those of the cache on disk name a folder of their own.
@@ -143,8 +143,7 @@ def pytest_make_collect_report(
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> Iterator[None]:
     """Leave rows to other turns when all parameters of a test are known."""
     yield
-    for mark in metafunc.definition.iter_markers("in_turn"):
-        share_of(metafunc.function.__name__, mark)  # complain also where all rows are due
+    require_shares(metafunc)  # also where all rows are due
     turn = metafunc.config.stash[TURN]
     if turn is not None:
         take_turn(metafunc, turn)

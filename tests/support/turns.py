@@ -91,10 +91,14 @@ def names_tests(config: pytest.Config) -> bool:
     return by_files or bool(config.option.keyword or config.option.markexpr)
 
 
+def require_shares(metafunc: pytest.Metafunc) -> None:
+    """Refuse marks that do not say how seldom rows are due."""
+    if not all(mark.args for mark in metafunc.definition.iter_markers("in_turn")):
+        raise pytest.UsageError("in_turn takes how seldom a row is due, as in in_turn(3)")
+
+
 def share_of(function: str, mark: pytest.Mark | None) -> int:
     """Return how seldom a function of tests is due, or rows of it: always is 1."""
-    if mark and not mark.args:
-        raise pytest.UsageError("in_turn takes how seldom a row is due, as in in_turn(3)")
     return max(slow_tests().get(function, 1), mark.args[0] if mark else 1)
 
 
