@@ -28,6 +28,12 @@ def convolution(x, weight, bias):
 
 
 @tile.function(target="cpu")
+def filters_of_channels(x, weight, bias):
+    """Return each channel filtered by 7 by 7 taps of its own."""
+    return tile.nn.conv2d(x, weight, bias, padding=3, groups=x.shape[1])
+
+
+@tile.function(target="cpu")
 def causal_filter(x, weight, bias):
     """Return a filter of each channel, with SiLU."""
     y = tile.nn.conv1d(x, weight, bias, padding=(weight.shape[-1] - 1, 0), groups=x.shape[1])
@@ -83,6 +89,12 @@ def gathers_and_windows(peaks: Mapping[str, float]) -> Iterator[Row]:
     yield from against_torch(
         "max pooling 4x64x56x56 by 2x2", highest_of_windows,
         lambda x: functional.max_pool2d(x, 2), (x,), 1.25 * x.nbytes / 1e9,
+    )  # fmt: skip
+    x, w, b = torch.randn(1, 96, 56, 56), torch.randn(96, 1, 7, 7), torch.randn(96)
+    yield from against_torch(
+        "filters of channels 96x56x56 by 7x7", filters_of_channels,
+        lambda x, w, b: functional.conv2d(x, w, b, padding=3, groups=96),
+        (x, w, b), 2 * 96 * 56**2 * 49 / 1e9, peaks["float32"],
     )  # fmt: skip
     x, w, b = torch.randn(4, 512, 1024), torch.randn(512, 1, 4), torch.randn(512)
     yield from against_torch(
