@@ -10,7 +10,7 @@ import pytest
 
 from support.rank_processes import run_in_processes
 from support.rank_programs import sums
-from tile_launch.errors import ArgumentDtypeError, RankLost
+from tile_launch.errors import ArgumentDtypeError, ArgumentShapeError, RankError, RankLost
 from tile_launch.ranks import futex
 from tile_launch.ranks.meeting import _has_come
 from tile_launch.ranks.threads import in_threads
@@ -108,3 +108,26 @@ def test_element_types(dtype, name):
     assert x.local.dtype.name in (name, "uint16")
     with pytest.raises(ArgumentDtypeError, match="no element type is called 'number'"):
         in_threads(1, lambda ranks: ranks.zeros(3, "number"))
+
+
+@pytest.mark.parametrize("ask", [lambda r: r.zeros((2, -3)), lambda r: r.signals(-1)])
+def test_negative_dimensions_are_refused(ask):
+    with pytest.raises(ArgumentShapeError) as caught:
+        in_threads(1, ask)
+    assert "has a negative dimension\n" in str(caught.value)
+    assert str(caught.value).endswith("hint: dimensions are whole numbers, 0 or more")
+
+
+def test_more_memory_than_there_is_is_refused_before_it_is_taken():
+    with pytest.raises(RankError) as caught:
+        in_threads(1, lambda ranks: ranks.zeros(1 << 50))
+    assert str(caught.value) == (
+        f"[TL6101] {1 << 52} bytes that ranks share could not be made: Cannot allocate memory\n"
+        "hint: make smaller tensors, or give the processes more memory"
+    )
+
+
+@pytest.mark.parametrize("size", [0, -1])
+def test_groups_without_ranks_are_refused(size):
+    with pytest.raises(RankError, match=f"a group of {size} ranks"):
+        in_threads(size, lambda ranks: ranks.rank)

@@ -13,7 +13,7 @@ import numpy as np
 
 from tile_launch.cpu_quota import cpu_quota
 from tile_launch.dtypes import bits_of
-from tile_launch.errors import ArgumentDtypeError, RankError, TileError
+from tile_launch.errors import ArgumentDtypeError, ArgumentShapeError, RankError, TileError
 from tile_launch.outputs import numpy_type
 from tile_launch.ranks import futex
 from tile_launch.ranks.meeting import PAGE, Meeting
@@ -62,12 +62,15 @@ class Ranks:
         ------
         ArgumentDtypeError
             If there is no such element type.
+        ArgumentShapeError
+            If a dimension is negative.
         RankMismatch
             If another rank wants another one.
         RankError
             If another rank does not come.
         """
         extents = (shape,) if isinstance(shape, int) else tuple(map(int, shape))
+        _require_extents(extents)
         kind = numpy_type(_named(dtype))
         what = f"a tensor of {kind.name} {list(extents)}"
         segments = self._new(prod(extents) * kind.itemsize, what)
@@ -78,11 +81,14 @@ class Ranks:
 
         Raises
         ------
+        ArgumentShapeError
+            If `count` is negative.
         RankMismatch
             If another rank wants another number of them.
         RankError
             If another rank does not come.
         """
+        _require_extents((count,))
         segments = self._new(LINE * (count + 1), f"{count} signals")
         everyone, header = signals_in(segments, self.size, count), self._header(segments)
         return Signals(self, self._made, everyone, header)
@@ -226,3 +232,11 @@ def _named(dtype: Any) -> str:
 
 def _cores() -> int:
     return min(len(os.sched_getaffinity(0)), cpu_quota() or os.cpu_count() or 1)
+
+
+def _require_extents(extents: Sequence[int]) -> None:
+    if any(extent < 0 for extent in extents):
+        raise ArgumentShapeError(
+            f"the shape {list(extents)} has a negative dimension",
+            hint="dimensions are whole numbers, 0 or more",
+        )

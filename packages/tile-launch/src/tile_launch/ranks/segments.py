@@ -6,6 +6,7 @@ Nothing of it has a name in a file system, so nothing remains when processes end
 from __future__ import annotations
 
 import ctypes
+import errno
 import fcntl
 import mmap
 import os
@@ -39,12 +40,26 @@ def whole_pages(size: int) -> int:
     return -(-max(size, 1) // mmap.PAGESIZE) * mmap.PAGESIZE
 
 
+def _available() -> int:
+    """Return how many bytes the system can give without taking them from programs."""
+    with open("/proc/meminfo", encoding="ascii") as told:
+        (line,) = (text for text in told if text.startswith("MemAvailable:"))
+    return int(line.split()[1]) * 1024
+
+
 def new_segment(size: int) -> int:
     """Return the descriptor of `size` bytes of zeros, whole pages, that can be shared.
 
     They are allocated at once, near the processor at hand. Nobody can shorten the file later, which
     would end whoever reads there.
+
+    Raises
+    ------
+    OSError
+        If there is less memory than that: the system would end the process that asks for it.
     """
+    if size > _available():
+        raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
     descriptor = os.memfd_create("tile", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     try:
         os.posix_fallocate(descriptor, 0, size)

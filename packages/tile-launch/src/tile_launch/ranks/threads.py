@@ -6,7 +6,7 @@ from collections.abc import Callable
 from threading import Barrier, BrokenBarrierError, Thread
 from typing import TypeVar
 
-from tile_launch.errors import RankLost
+from tile_launch.errors import RankError, RankLost
 from tile_launch.ranks.ranks import Ranks, join
 
 Result = TypeVar("Result")
@@ -30,6 +30,8 @@ def in_threads(size: int, main: Callable[[Ranks], Result], timeout: float = 30.0
 
     Raises
     ------
+    RankError
+        If `size` is less than 1.
     BaseException
         What the first rank raised that failed: the others raise the same, or `RankLost`.
 
@@ -43,6 +45,8 @@ def in_threads(size: int, main: Callable[[Ranks], Result], timeout: float = 30.0
     >>> in_threads(3, main)
     [12, 12, 12]
     """
+    if size < 1:
+        raise RankError(f"a group of {size} ranks", hint="a group has one rank or more")
     barrier, told = Barrier(size, timeout=timeout), [b""] * size
     results: list[Result | None] = [None] * size
     errors: list[tuple[bool, int, BaseException]] = []
